@@ -72,8 +72,15 @@ fn words(trial: &Trial<'_>, cells: &[CellRecord], first: usize) -> Vec<String> {
         let args = probe_args(trial, &cells[first], first);
         return probe_words(&args);
     };
+    let in_machine = trial.planned.machine.is_some();
     let task = |index: usize| {
         let planned = &trial.planned.tasks[index];
+        let args = probe_args(trial, &cells[index], index);
+        // In a machine, the virtual cpu of its cell.
+        let cpu = match in_machine {
+            true => u32::try_from(planned.cell - 1).unwrap_or_default(),
+            false => args.cpu,
+        };
         let fifo = match planned.class {
             sched::Class::Fifo { priority } => Some(priority),
             _ => None,
@@ -83,14 +90,15 @@ fn words(trial: &Trial<'_>, cells: &[CellRecord], first: usize) -> Vec<String> {
                 fifo,
                 deadline: deadline_args(&planned.class, &planned.cpus),
                 period_ns: planned.task.period.ns(),
-                ..probe_args(trial, &cells[index], index)
+                cpu,
+                ..args
             },
             wcet_ns: planned.task.wcet.ns(),
             bounded: false,
         }
     };
     SetArgs {
-        cpu: of_cell.cpu(),
+        cpu: if in_machine { 0 } else { of_cell.cpu() },
         tasks: trial.planned.sharing(first).into_iter().map(task).collect(),
     }
     .to_words()
@@ -122,7 +130,7 @@ fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
         deadline,
         cpu: cell.cpu,
         class_by: match cell.set_by {
-            SetBy::Cell => ClassBy::Cell,
+            SetBy::Cell | SetBy::Guest => ClassBy::Cell,
             SetBy::Coordinator => ClassBy::Coordinator,
         },
         barrier: BarrierKind::Futex,
@@ -175,11 +183,12 @@ pub(crate) fn placement<'a>(
     cell: &'a CellRecord,
 ) -> Placement<'a> {
     // In a crowd, plain processes too: without a budget below the root's they would throttle the root itself.
-    let grouped = cell.engine != EngineKind::Bare || trial.plan.experiment.scale.is_some();
+    let own = cell.engine != EngineKind::Bare && !cell.engine.is_machine();
+    let grouped = own || trial.plan.experiment.scale.is_some();
     Placement {
         partition: None,
         rt_group: trial.rt_group.filter(|_| grouped),
-        class: (cell.set_by == SetBy::Coordinator).then(|| (allowed(cell), class(trial, index))),
+        class: (cell.set_by != SetBy::Cell).then(|| (allowed(cell), class(trial, index))),
     }
 }
 
@@ -257,5 +266,6 @@ pub(crate) fn spec(
                 + (128 << 20),
             devices: Vec::new(),
         },
+        machine: (trial.planned.machine.clone()).filter(|_| cell.engine.is_machine()),
     })
 }

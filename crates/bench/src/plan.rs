@@ -31,6 +31,8 @@ pub struct PlannedTrial {
     pub parallel: u32,
     /// The trials that it joins, which take turns; `None`: it is one trial.
     pub turns: Option<PlannedTurns>,
+    /// The virtual machine of its cells of engine `qemu`.
+    pub machine: Option<engine::Machine>,
 }
 
 /// The task of one cell of a trial whose cells have their own.
@@ -143,11 +145,32 @@ impl PlannedTrial {
         self.tasks.iter().position(same).unwrap_or(index)
     }
 
-    /// The entries of `cells` that share the cell of entry `first`.
+    /// The entry of `cells` whose process the entry `index` shares: that of its cell, or all of a task set in a virtual machine, whose
+    /// cells are its virtual cpus.
+    pub(crate) fn first_of_process(&self, index: usize) -> usize {
+        match self.machine.is_some() && !self.tasks.is_empty() {
+            true => 0,
+            false => self.first_of_cell(index),
+        }
+    }
+
+    /// The entries of `cells` that share the process of entry `first`.
     pub(crate) fn sharing(&self, first: usize) -> Vec<usize> {
         (first..self.cells.len())
-            .filter(|index| self.first_of_cell(*index) == first)
+            .filter(|index| self.first_of_process(*index) == first)
             .collect()
+    }
+
+    /// The class that holds each virtual cpu of its machine, in their order, where the cells of its task set are held by
+    /// SCHED_DEADLINE.
+    pub(crate) fn vcpu_classes(&self) -> Vec<host::sched::Class> {
+        let first = |index: &usize| self.first_of_cell(*index) == *index;
+        let cells = (0..self.tasks.len()).filter(first);
+        let held = cells.filter_map(|index| crate::tasks::of_thread(&self.tasks[index].held?.held));
+        match self.machine {
+            Some(_) => held.collect(),
+            None => Vec::new(),
+        }
     }
 
     /// The task of one entry that is not a thread of a task set.
@@ -190,7 +213,7 @@ impl PlannedTrial {
     pub(crate) fn expected_ns(&self) -> i64 {
         let creation: i64 = (self.cells.iter())
             .enumerate()
-            .filter(|(index, _)| self.first_of_cell(*index) == *index)
+            .filter(|(index, _)| self.first_of_process(*index) == *index)
             .map(|(_, (kind, _))| kind.creation_ns())
             .sum();
         // Cells that share the cpus work one after the other.

@@ -72,7 +72,10 @@ impl Plan {
             cell_cpus(trial, &allowed, place)?;
             load_cpus(trial, &allowed, place)?;
             let outside = trial.cells.iter().find(|kind| {
-                plan.experiment.tasks.is_some() && !plan.engines[kind].cell_sets_class()
+                let in_machine = kind.is_machine();
+                plan.experiment.tasks.is_some()
+                    && !plan.engines[kind].cell_sets_class()
+                    && !in_machine
             });
             let class = outside.map(|kind| {
                 Requirement::unmet(
@@ -142,7 +145,17 @@ fn planned(
         .collect();
     let longest = own.iter().map(|own| &own.workload);
     let longest = longest.max_by_key(|task| Plan::loop_ns(task)).cloned();
+    let is_machine = trial.cells.iter().any(|kind| kind.is_machine());
+    let machine = is_machine.then(|| {
+        let mut asked = experiment.machine_of(trial);
+        // Each cell of a task set is a virtual cpu.
+        if let Some(cells) = tasks.last().and_then(|task| u32::try_from(task.cell).ok()) {
+            asked.vcpus = Some(cells);
+        }
+        engine::Machine::of(&asked, &|what| eprintln!("note    {what}"))
+    });
     Ok(PlannedTrial {
+        machine: machine.transpose()?,
         name: trial.name.clone(),
         cells,
         tasks,

@@ -73,6 +73,7 @@ pub(crate) fn planned(
     trial: &TrialPlan,
     allowed: &[u32],
 ) -> Result<Vec<PlannedTask>, Requirement> {
+    let in_machine = trial.cells.iter().any(|kind| kind.is_machine());
     let cells: Vec<&TaskCell> = (load.cells.iter())
         .filter(|cell| trial.parts.is_empty() || trial.parts.contains(&cell.name))
         .collect();
@@ -88,6 +89,7 @@ pub(crate) fn planned(
             };
             let rival = (trial.competitors > 0).then(|| TaskLoad::competitor(trial.competitors));
             let ground = held::Ground {
+                in_machine,
                 cpus: &cpus,
                 allowed,
                 priority,
@@ -103,7 +105,9 @@ pub(crate) fn planned(
     for (at, cell) in cells.iter().enumerate() {
         number += 1;
         for (rank, task) in cell.tasks.iter().enumerate() {
-            let by_thread = holds[at].and_then(|by: HeldBy| of_thread(&by.held));
+            // In a machine, what is held is the virtual cpu; the threads on it have priorities.
+            let held = holds[at].filter(|_| !in_machine);
+            let by_thread = held.and_then(|by: HeldBy| of_thread(&by.held));
             let below = 1 + (before[at] + rank) as i64;
             tasks.push(PlannedTask {
                 cell: number,
@@ -112,6 +116,7 @@ pub(crate) fn planned(
                 jobs: load.jobs(task),
                 cpus: match by_thread {
                     Some(_) => allowed.to_vec(),
+                    None if in_machine && holds[at].is_some() => allowed.to_vec(),
                     None => of_policy(load, cpus[at], allowed),
                 },
                 class: match by_thread {
@@ -160,7 +165,7 @@ fn of_policy(load: &TaskLoad, cpu: u32, allowed: &[u32]) -> Vec<u32> {
 }
 
 /// The class that holds a thread to its budget by itself; `None`: something else holds it.
-fn of_thread(held: &Budget) -> Option<sched::Class> {
+pub(crate) fn of_thread(held: &Budget) -> Option<sched::Class> {
     (held.enforcer == Enforcer::Deadline).then_some(sched::Class::Deadline {
         runtime_ns: held.budget_ns,
         deadline_ns: held.period_ns,

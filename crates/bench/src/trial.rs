@@ -1,5 +1,6 @@
 //! One trial: cells created, placed, armed, released together, measured, removed.
 
+mod machine;
 mod waiting;
 
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use record::trial::TrialRecord;
 
 use crate::cells::{
     ARMING_NS, Ahead, CREATION_NS, Cells, End, Ended, INTERRUPTED, Placement, load_failure, verify,
-    verify_thread,
+    verify_thread, verify_vcpus,
 };
 use crate::context::{Outcome, Trial};
 use crate::counted;
@@ -133,7 +134,7 @@ impl Going<'_> {
         let trial = self.trial;
         let began = clock::now();
         for index in 0..self.record.cells.len() {
-            if trial.planned.first_of_cell(index) < index {
+            if trial.planned.first_of_process(index) < index {
                 self.join(index)?;
             } else if self.record.cells[index].failure.is_none() {
                 // Else another cell of its arm could not be created.
@@ -155,7 +156,11 @@ impl Going<'_> {
         }
         self.cells.open_windows();
         salvage::note_begun(trial.place, &self.record)?;
-        let go_ns = (self.cells.barrier).open(Barrier::lead_ns(self.record.cells.len()));
+        let mut lead_ns = Barrier::lead_ns(self.record.cells.len());
+        if trial.planned.machine.is_some() {
+            lead_ns += machine::LEAD_NS;
+        }
+        let go_ns = self.cells.barrier.open(lead_ns);
         note_go(&mut self.record, go_ns);
         let sampler = trial.plan.experiment.counters.any().then(|| self.sampler());
         let patience = clock::now() + longest_loop_ns(trial);
@@ -176,9 +181,16 @@ impl Going<'_> {
                 ended
             }
         };
+        let ids: Vec<String> = (self.record.cells.iter())
+            .map(|cell| cell.id.clone())
+            .collect();
         for (index, cell) in self.record.cells.iter_mut().enumerate() {
             let started = self.cells.barrier.slot(index).started_ns.load(Acquire);
             cell.started_ns = (started != 0).then_some(started);
+            if self.cells.barrier.state(index) == State::Done {
+                let first = &ids[trial.planned.first_of_process(index)];
+                machine::tell(trial.planned.machine.as_ref(), &self.shared, first, cell);
+            }
         }
         self.cells.close_windows();
         self.record.counters = sampler.map(Sampler::stop).unwrap_or_default();
@@ -192,13 +204,23 @@ impl Going<'_> {
 
     /// Compares the cells' classes and cpus with the requested ones.
     fn verify(&mut self) {
+        let vcpus = self.trial.planned.vcpu_classes();
+        let threads = match vcpus.is_empty() {
+            true => Vec::new(),
+            false => self.cells.scheduled(0).unwrap_or_default(),
+        };
+        let wrong = verify_vcpus(&threads, &vcpus).err();
         for (index, cell) in self.record.cells.iter_mut().enumerate() {
+            cell.failure = cell.failure.take().or_else(|| wrong.clone());
             let slot = self.cells.barrier.slot(index);
             if let Some(task) = self.trial.planned.tasks.get(index) {
                 verify_thread(&task.class, slot, cell);
-            } else if let Some(pid) = self.cells.pid(index) {
+            } else {
                 let locked = slot.memory_locked.load(Acquire);
-                verify(&class(self.trial, index), pid, locked, cell);
+                let wanted = class(self.trial, index);
+                for pid in self.cells.scheduled(index).into_iter().flatten() {
+                    verify(&wanted, pid, locked, cell);
+                }
             }
         }
     }
@@ -222,7 +244,8 @@ impl Going<'_> {
     /// Takes deadline threads out of their class before they end.
     fn release_bandwidth(&self) {
         let deadline = |task: &PlannedTask| matches!(task.class, sched::Class::Deadline { .. });
-        if self.trial.planned.tasks.iter().any(deadline) {
+        let of_vcpus = !self.trial.planned.vcpu_classes().is_empty();
+        if of_vcpus || self.trial.planned.tasks.iter().any(deadline) {
             self.cells.release_bandwidth();
         }
     }
@@ -302,7 +325,12 @@ impl Going<'_> {
             partition: self.isolation.as_ref().and_then(Isolation::group),
             ..placement(trial, index, cell)
         };
-        if let Err(why) = self.cells.place(index, &placement) {
+        let vcpus = trial.planned.vcpu_classes();
+        let placed = match trial.planned.tasks.get(index) {
+            Some(task) if !vcpus.is_empty() => self.cells.place_each(index, &task.cpus, &vcpus),
+            _ => self.cells.place(index, &placement),
+        };
+        if let Err(why) = placed {
             return self.fail(index, why);
         }
         self.cells.barrier.permit(index);

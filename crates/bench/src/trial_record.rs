@@ -48,11 +48,12 @@ fn new_record(trial: &Trial<'_>) -> TrialRecord {
                 cpus: anywhere,
                 class_wanted: task.map_or(&class, |task| &task.class).to_string(),
                 class_got: None,
-                set_by: if by_cell {
-                    SetBy::Cell
-                } else {
-                    SetBy::Coordinator
+                set_by: match by_cell {
+                    true => SetBy::Cell,
+                    false if kind.is_machine() => SetBy::Guest,
+                    false => SetBy::Coordinator,
                 },
+                machine: None,
                 real_time: false,
                 create_ns: None,
                 started_ns: None,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use model::{EngineKind, Requirement};
 use serde::{Deserialize, Serialize};
 
-use crate::{EngineError, Footprint};
+use crate::{EngineError, Footprint, Machine};
 
 /// The unprivileged user who runs a rootless cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +50,9 @@ pub struct CellSpec {
     pub user: Option<User>,
     /// The granted rights.
     pub rights: Rights,
+    /// The virtual machine that it is; of engine `qemu`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
 }
 
 /// An engine.
@@ -80,6 +83,12 @@ pub trait Engine: Send + Sync {
 pub trait Cell: Send {
     /// Pid of the payload, as the host sees it.
     fn pid(&self) -> i32;
+
+    /// The threads that do the cell's work, which get its class and cpus, as the host sees them: the payload, or those that execute
+    /// the virtual cpus of a machine that has booted.
+    fn scheduled(&self) -> Vec<i32> {
+        vec![self.pid()]
+    }
 
     /// Processes that live beside the payload because of this cell: a runtime that waits for it, conmon and the like.
     /// A daemon that serves all cells is not one of them.

@@ -37,7 +37,9 @@ pub use attached::attach;
 pub use cell::{Cell, CellProcess, CellSpec, Engine, Rights, User};
 pub use cgroups::{any_lives, memory_taken, remove_empty};
 pub use child::child;
-pub use engines::{Options, Steps, all, by_kind, found, programs as programs_of};
+pub use engines::{
+    Machine, Options, Steps, all, boot_command, by_kind, found, programs as programs_of,
+};
 pub use error::{EngineError, Error};
 pub use footprint::Footprint;
 pub use limits::may_lock;

@@ -125,6 +125,7 @@ mod tests {
                 home: "/home/x".into(),
             }),
             rights: Rights::default(),
+            machine: None,
         }
     }
 

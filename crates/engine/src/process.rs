@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use host::file::at;
 use host::pidfd;
 use host::process::Stat;
-use host::sched::bandwidth::release;
+use host::sched::bandwidth::{make_ordinary, release};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{
     Pid, Signal, WaitOptions, getppid, set_parent_process_death_signal, waitpid,
@@ -25,6 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How long such a program may take to die once it is killed.
 const DYING: Duration = Duration::from_secs(10);
+/// How long a killed process may take before it loses its class: one that spins in the kernel, and at its priority keeps a thread of its
+/// own group from the cpu that it waits for (see `timecell_probe::program`), then lets it go on.
+pub(crate) const STUCK: Duration = Duration::from_millis(200);
 /// How long a killed process may take to end: the last of thousands waits until the kernel has taken the others apart.
 pub(crate) const DEATH: Duration = Duration::from_secs(60);
 
@@ -85,7 +88,11 @@ impl Process {
         let Some(pidfd) = self.signal()? else {
             return Ok(());
         };
-        if !pidfd::ended_within(&pidfd, until.saturating_duration_since(Instant::now())) {
+        let left = || until.saturating_duration_since(Instant::now());
+        if !pidfd::ended_within(&pidfd, STUCK.min(left())) {
+            let _ = make_ordinary(self.pid);
+        }
+        if !pidfd::ended_within(&pidfd, left()) {
             return Err(refused!(
                 "process {} did not end within {} s of being killed",
                 self.pid,

@@ -117,7 +117,9 @@ impl Provenance {
             Some(model) => short_model(model),
             None => self.arch.clone(),
         });
-        if self.virtualization.virtual_machine == Some(true) {
+        if self.virtualization.emulated.is_some() {
+            line.push_str(&format!(" ({})", virt::NOT_REPRESENTATIVE));
+        } else if self.virtualization.virtual_machine == Some(true) {
             line.push_str(" (virtual machine)");
         }
         let release = self

@@ -12,6 +12,23 @@ pub struct Virtualization {
     pub hypervisor: Option<String>,
     /// Whether the calling process seems to be in a container.
     pub container: bool,
+    /// What emulates the processor, such as `qemu-tcg`, if whoever booted the kernel says so ([`EMULATED`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulated: Option<String>,
+}
+
+/// The word of the kernel's command line that says what emulates the processor: `timecell.emulated=qemu-tcg`.
+pub const EMULATED: &str = "timecell.emulated";
+
+/// What is said of every figure of an emulated machine.
+pub const NOT_REPRESENTATIVE: &str = "emulated: not representative of timing";
+
+impl Virtualization {
+    /// The caution that belongs to every figure measured here, if the machine is emulated.
+    pub fn caution(&self) -> Option<String> {
+        let by = self.emulated.as_ref()?;
+        Some(format!("{NOT_REPRESENTATIVE} ({by})"))
+    }
 }
 
 impl std::fmt::Display for Virtualization {
@@ -24,6 +41,9 @@ impl std::fmt::Display for Virtualization {
         }
         if self.container {
             write!(f, ", inside a container")?;
+        }
+        if let Some(caution) = self.caution() {
+            write!(f, ", {caution}")?;
         }
         Ok(())
     }
@@ -77,7 +97,7 @@ pub fn detect(root: &Root) -> Virtualization {
             let model = root.read("/proc/device-tree/model").ok()?;
             model.contains("dummy-virt").then(|| "QEMU".to_owned())
         });
-    let virtual_machine = if hypervisor.is_some() {
+    let virtual_machine = if hypervisor.is_some() || emulated(root).is_some() {
         Some(true)
     } else {
         flag
@@ -92,7 +112,16 @@ pub fn detect(root: &Root) -> Virtualization {
         virtual_machine,
         hypervisor,
         container,
+        emulated: emulated(root),
     }
+}
+
+fn emulated(root: &Root) -> Option<String> {
+    let words = root.read("/proc/cmdline").ok()?;
+    let mut said = words
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix(EMULATED)?.strip_prefix('='));
+    said.next().filter(|by| !by.is_empty()).map(str::to_owned)
 }
 
 fn dmi(root: &Root) -> Option<String> {
@@ -155,5 +184,21 @@ mod tests {
             ),
             "KVM"
         );
+    }
+
+    #[test]
+    fn an_emulated_machine_is_told_by_its_kernels_command_line() {
+        let tree = Tree::new().file(
+            "/proc/cmdline",
+            "console=ttyPS0 timecell.emulated=qemu-tcg quiet\n",
+        );
+        let virt = detect(&tree.root());
+        assert_eq!(virt.virtual_machine, Some(true));
+        assert_eq!(
+            virt.to_string(),
+            "virtual machine, emulated: not representative of timing (qemu-tcg)"
+        );
+        let other = Tree::new().file("/proc/cmdline", "timecell.emulated= timecell.emulatedx=1\n");
+        assert_eq!(detect(&other.root()).emulated, None);
     }
 }

@@ -236,6 +236,13 @@ fn root_what_a_deadline_thread_held_is_free_at_once_when_it_is_released() {
         after_us.abs_diff(during_us + 100_000) <= 50,
         "{during_us} us were free beside 100,000 and {others_us} of others, then {after_us}"
     );
+    let fifo = Class::Fifo { priority: 50 };
+    if sched::set_class(child.pid(), &fifo).is_ok() {
+        bandwidth::release(child.pid()).unwrap();
+        assert_eq!(sched::get_class(child.pid()).unwrap(), fifo);
+        bandwidth::make_ordinary(child.pid()).unwrap();
+        assert_eq!(sched::get_class(child.pid()).unwrap(), Class::Other);
+    }
 }
 
 /// The kernel counts it until the runtime that it has used would have been due.

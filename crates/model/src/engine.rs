@@ -28,6 +28,8 @@ pub enum EngineKind {
     PodmanRootless,
     /// `docker`, where its daemon answers.
     Docker,
+    /// A virtual machine that QEMU runs.
+    Qemu,
 }
 
 /// The process that an engine keeps beside each cell and that belongs to this cell alone, so that it can die without it.
@@ -95,7 +97,7 @@ macro_rules! those {
 
 impl EngineKind {
     /// Every engine, in the order in which tables list them.
-    pub const ALL: [EngineKind; 7] = [
+    pub const ALL: [EngineKind; 8] = [
         EngineKind::Bare,
         EngineKind::Embedded,
         EngineKind::Crun,
@@ -103,6 +105,7 @@ impl EngineKind {
         EngineKind::Podman,
         EngineKind::PodmanRootless,
         EngineKind::Docker,
+        EngineKind::Qemu,
     ];
 
     /// The engines of missions, in the same order.
@@ -171,6 +174,15 @@ impl EngineKind {
                 creation_ns: 700_000_000,
                 ..OCI
             },
+            EngineKind::Qemu => Description {
+                name: "qemu",
+                summary: "A virtual machine, by QEMU",
+                images: &[],
+                no_missions: Some("makes no cells of missions yet"),
+                helper: Helper::Never("QEMU is the machine itself"),
+                creation_ns: 6_000_000_000,
+                ..OCI
+            },
         }
     }
 
@@ -218,6 +230,11 @@ impl EngineKind {
     /// Whether an unprivileged user runs its cells.
     pub const fn is_rootless(self) -> bool {
         self.description().is_rootless
+    }
+
+    /// Whether its cells are machines with a kernel of their own.
+    pub const fn is_machine(self) -> bool {
+        matches!(self, EngineKind::Qemu)
     }
 
     /// The typical time from the request to the start of the payload, ns; only used for the first estimate of a run's

@@ -6,6 +6,7 @@
 #[macro_use]
 mod choice;
 
+mod board;
 mod bytes;
 mod duration;
 mod enforcer;
@@ -15,6 +16,7 @@ mod file;
 mod input_error;
 mod input_errors;
 mod load;
+mod machine;
 mod metric;
 pub mod mission;
 mod quantity;
@@ -23,6 +25,7 @@ pub mod taskset;
 pub mod threshold;
 mod timetable;
 
+pub use board::{Accel, Architecture, Board, BoardKernel, Qemu};
 pub use bytes::{Bytes, BytesError, grouped, mib};
 pub use choice::Choice;
 pub use duration::{Duration, DurationError};
@@ -37,6 +40,7 @@ pub use file::{foreign, nearest};
 pub use input_error::InputError;
 pub use input_errors::InputErrors;
 pub use load::{IDLE, LoadForm, LoadKind, LoadPlan};
+pub use machine::Machine;
 pub use metric::Metric;
 pub use requirement::Requirement;
 pub use threshold::Threshold;

@@ -179,12 +179,17 @@ impl Barrier {
 
     /// Publishes the instant `lead_ns` from now and wakes the armed cells; returns it.
     pub fn open(&self, lead_ns: i64) -> i64 {
-        let head = self.control.head();
         let go_ns = clock::now() + lead_ns;
+        self.open_at(go_ns);
+        go_ns
+    }
+
+    /// Publishes this instant, CLOCK_MONOTONIC ns, and wakes the armed cells.
+    pub(crate) fn open_at(&self, go_ns: i64) {
+        let head = self.control.head();
         head.go_ns.store(go_ns, Release);
         head.go.store(GO, Release);
         futex::wake_all(&head.go);
-        go_ns
     }
 
     /// Calls the trial off: all waiters give up.
@@ -242,6 +247,7 @@ fn of_program(stage: u32, number: i32) -> Option<String> {
         stage if stage == Stage::Silent as u32 => {
             "its program reported no job through timecell's client".to_owned()
         }
+        stage if stage == Stage::Machine as u32 => "its machine failed".to_owned(),
         stage if stage == Stage::Lost as u32 => {
             "its program reported jobs faster than they could be read, one priority below it: \
              check the period, and whether the programs on that cpu leave it any time"

@@ -322,7 +322,10 @@ fn measured<R: Recorder>(
     }
     let cpu_time_ns = match worker {
         Worker::Own => clock::thread_cpu_time() - cpu_before,
-        Worker::Executions(_) => program::children_cpu_ns() - children_before,
+        Worker::Executions(program) => {
+            program.reap();
+            program::children_cpu_ns() - children_before
+        }
         Worker::Reports(_) | Worker::Endless(_) => tally.program_cpu_ns,
     };
     let ended_ns = clock::now();
@@ -385,9 +388,10 @@ impl Worker {
             _ if args.work == Work::Endless => {
                 Worker::Endless(Box::new(Endless::new(&args.program, args.cpu, args.fifo)))
             }
-            (false, None) => {
-                Worker::Executions(Box::new(Program::new(&args.program, None).map_err(failed)?))
-            }
+            (false, None) => Worker::Executions(Box::new(
+                (Program::new(&args.program, None).and_then(Program::with_reaper))
+                    .map_err(failed)?,
+            )),
             (false, Some(page)) => {
                 let reporting = Reporting::new(args, page).map_err(failed)?;
                 let mut started = reporting.start()?;

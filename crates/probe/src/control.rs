@@ -130,6 +130,8 @@ pub enum Stage {
     Ended = 11,
     /// Its program never caught up in a turn with the jobs due while it was stopped.
     Behind = 12,
+    /// The virtual machine that it is failed; its log says how.
+    Machine = 13,
 }
 
 impl Stage {

@@ -6,6 +6,7 @@
 mod args;
 mod arm;
 mod barrier;
+mod bridge;
 mod calibrate;
 mod cell;
 pub mod clock;
@@ -16,6 +17,7 @@ mod futex;
 mod life;
 mod map;
 mod measure;
+mod mirror;
 mod program;
 mod queens;
 mod ring;
@@ -25,9 +27,11 @@ mod work;
 
 pub use args::{ArgsError, BarrierKind, ClassBy, DeadlineArgs, ProbeArgs, ReportedArgs, TurnsArgs};
 pub use barrier::{Barrier, BarrierError, Wake};
+pub use bridge::{boots, bridge};
 pub use cell::{EXIT_ABANDONED, EXIT_BAD_ARGS, EXIT_FAILED, run};
 pub use life::{Life, life};
 pub use map::{prepare_counted_samples, prepare_samples};
+pub use mirror::mirror;
 pub use program::{TaskOnPage, prepare_page, samples_beside, tasks_on};
 pub use queens::{Queens, QueensArgs, Solved, queens};
 pub use ring::{RingReader, prepare_ring, ring_records};

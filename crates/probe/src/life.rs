@@ -118,10 +118,8 @@ pub fn life(words: &[String]) -> i32 {
         },
         _ => return EXIT_BAD_ARGS,
     };
-    let file = OpenOptions::new().read(true).write(true).open(path);
-    let map = match file.and_then(|file| Map::of(&file)) {
-        Ok(map) if map.len() as u64 >= BYTES => map,
-        Ok(_) => return EXIT_BAD_ARGS,
+    let map = match open(Path::new(path)) {
+        Ok(map) => map,
         Err(error) => {
             eprintln!("probe: {path}: {error}");
             return EXIT_BAD_ARGS;
@@ -134,6 +132,23 @@ pub fn life(words: &[String]) -> i32 {
     }
     page.last_ns.store(clock::now(), Release);
     0
+}
+
+fn open(path: &Path) -> io::Result<Map> {
+    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    let map = Map::of(&file)?;
+    match map.len() as u64 >= BYTES {
+        true => Ok(map),
+        false => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// Tells the page at `path` the first and the last instant of a payload that has no access to it.
+pub(crate) fn stamp(path: &Path) -> io::Result<()> {
+    let map = open(path)?;
+    page(&map).first_ns.store(clock::now(), Release);
+    page(&map).last_ns.store(clock::now(), Release);
+    Ok(())
 }
 
 fn beat(page: &Page, first_ns: i64, beat_ns: i64) -> i32 {

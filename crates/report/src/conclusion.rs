@@ -260,7 +260,9 @@ fn one_state(summary: &RunSummary) -> Option<String> {
         None => "would not have been found: the jobs vary too much".to_owned(),
     };
     Some(format!(
-        "One state of the machine was seen; another, in which jobs take {PLANTED_FACTOR} times as long for 10 to 160 jobs at a time, {from}."
+        "The {} of all cells together shows no second state of the machine; one in which jobs take {PLANTED_FACTOR} times as long for 10 to \
+         160 jobs at a time {from}.",
+        summary.primary.title()
     ))
 }
 
@@ -356,15 +358,53 @@ fn too_long(cell: &CellSummary) -> Option<TooLong> {
     })
 }
 
-/// A sentence for each cell that was compared within states, with the cell's name: about the primary metric, or about
-/// all.
+/// Sentences about the states of the machine, each with its subject: one for each cell that differs within them from what it
+/// took turns with, and one for all others together. About the primary metric, or about all.
 pub(crate) fn states(summary: &RunSummary, all: bool) -> Vec<(String, String)> {
-    let told = |in_turns: &&InTurns| all || in_turns.metric == summary.primary;
-    let sentences = summary.cells.iter().flat_map(|cell| {
-        (cell.in_turns.iter().filter(told))
-            .filter_map(|in_turns| Some((cell.label.clone(), state(in_turns)?)))
-    });
-    sentences.collect()
+    let mut sentences = Vec::new();
+    for metric in Metric::ALL {
+        if !all && metric != summary.primary {
+            continue;
+        }
+        let compared = summary.cells.iter().filter_map(|cell| {
+            let of = cell.in_turns.iter().find(|turns| turns.metric == metric)?;
+            Some((cell, of, state(of)?))
+        });
+        let (alike, differ): (Vec<_>, Vec<_>) = compared.partition(|(_, of, _)| is_alike(of));
+        match alike.as_slice() {
+            [] => {}
+            [(cell, _, sentence)] => sentences.push((cell.label.clone(), sentence.clone())),
+            [(_, first, _), ..] => {
+                let names: Vec<&str> = alike.iter().map(|(cell, ..)| cell.label.as_str()).collect();
+                let sentence = format!(
+                    "{}; {} do not differ in it, nor outside it, from what they took turns with",
+                    state_of_machine(first),
+                    names.join(", ")
+                );
+                sentences.push((metric.title().to_owned(), sentence));
+            }
+        }
+        sentences.extend((differ.into_iter()).map(|(cell, _, text)| (cell.label.clone(), text)));
+    }
+    sentences
+}
+
+/// Whether a cell differs neither within the states nor in its share of the slow one, as far as is known.
+fn is_alike(in_turns: &InTurns) -> bool {
+    let differs = |ratio: &Option<Ratio>| {
+        let verdict = ratio.as_ref().map(|ratio| ratio.verdict);
+        matches!(verdict, Some(Verdict::Larger | Verdict::Smaller))
+    };
+    in_turns.within.as_ref().is_some_and(|within| {
+        let is_equal = equally(&within.slow_share_difference) != MORE;
+        is_equal && !differs(&within.fast) && !differs(&within.slow)
+    })
+}
+
+/// The slow state in words.
+fn state_of_machine(in_turns: &InTurns) -> String {
+    let factor = in_turns.slow_over_fast.unwrap_or(1.0);
+    format!("the machine has a state in which jobs take {factor:.2} times as long")
 }
 
 /// A sentence for each cell that took turns with a trial other than the baseline, with the cell's name.
@@ -386,7 +426,7 @@ pub(crate) fn beside_own(summary: &RunSummary) -> Vec<(String, String)> {
 
 fn state(in_turns: &InTurns) -> Option<String> {
     let baseline = &in_turns.against;
-    let (within, factor) = (in_turns.within.as_ref()?, in_turns.slow_over_fast?);
+    let within = (in_turns.within.as_ref()).filter(|_| in_turns.slow_over_fast.is_some())?;
     (in_turns.comparison.rounds >= FEWEST_ROUNDS).then_some(())?;
     let share = within.slow_share_of_baseline.value;
     (MATERIAL_SHARE..=1.0 - MATERIAL_SHARE)
@@ -397,9 +437,10 @@ fn state(in_turns: &InTurns) -> Option<String> {
         None => "too few turns to compare".to_owned(),
     };
     Some(format!(
-        "{}: the machine has a state in which jobs take {factor:.2} times as long; in the fast state {}, in the slow one {}; {} of its jobs \
+        "{}: {}; in the fast state {}, in the slow one {}; {} of its jobs \
          were in the slow state and {} of those of {baseline}, {}",
         in_turns.metric.title(),
+        state_of_machine(in_turns),
         told(&within.fast),
         told(&within.slow),
         in_it(&within.slow_share_of_other),
@@ -413,10 +454,13 @@ pub(crate) fn in_it(share: &Share) -> String {
     share_of_jobs(share.value, share.low.zip(share.high))
 }
 
+/// Of shares that differ.
+const MORE: &str = "more than noise explains";
+
 fn equally(difference: &Share) -> &'static str {
     match (difference.low, difference.high) {
         (Some(low), Some(high)) if low <= 0.0 && high >= 0.0 => "equal within noise",
-        (Some(_), Some(_)) => "more than noise explains",
+        (Some(_), Some(_)) => MORE,
         _ => "with too few rounds to compare",
     }
 }

@@ -20,8 +20,9 @@ pub fn findings(summary: &RunSummary) -> Vec<String> {
         None => overheads(summary, &mut sentences),
     }
     sentences.extend(tails_against(summary));
-    let states = conclusion::states(summary, true).into_iter();
-    sentences.extend(states.map(|(name, sentence)| format!("{name}: {sentence}.")));
+    let shared = conclusion::states(summary, true);
+    let are_states = !shared.is_empty() || tails::has_states(summary);
+    sentences.extend((shared.into_iter()).map(|(name, text)| format!("{name}: {text}.")));
     sentences.extend(worst_tail(summary));
     sentences.extend(largest(summary));
     sentences.push(skipped(summary));
@@ -31,8 +32,14 @@ pub fn findings(summary: &RunSummary) -> Vec<String> {
     sentences.extend(correlation(summary));
     sentences.extend(probe_cost(summary));
     sentences.extend(tails::findings(summary));
+    sentences.extend(are_states.then(|| OF_STATES.to_owned()));
     sentences
 }
+
+/// Advice where jobs showed states.
+const OF_STATES: &str = "Against states: look for the change of the machine behind them. `timecell doctor` names changes of frequency, \
+    idle states and loads; other virtual machines of the same host show in no file of this one, and a run with turns compares \
+    fairly in spite of them.";
 
 /// One sentence for each trial except the baseline and those covered by the conclusion and the table.
 fn overheads(summary: &RunSummary, sentences: &mut Vec<String>) {
@@ -275,7 +282,8 @@ fn skipped(summary: &RunSummary) -> String {
         more => format!(", and {} more", plural(more, "cell")),
     };
     format!(
-        "{} of {} were skipped: {}{more}.",
+        "{} of {} were skipped: {}{more}. A job is skipped if the one before it still runs at its release: give it a longer period, \
+         or less work.",
         count(total),
         plural(planned, "planned activation"),
         named.join(", "),

@@ -8,6 +8,7 @@ mod chart;
 mod compare;
 mod conclusion;
 pub mod demand;
+mod devices;
 mod drawn;
 mod figure;
 mod findings;
@@ -33,6 +34,7 @@ pub use compare::{
     compare_figures, compare_html, compare_table, compared_html, compared_pictures, compared_table,
 };
 pub use conclusion::{conclusion, would_have_seen};
+pub use devices::{Device, devices_figures, devices_html, devices_table};
 pub use drawn::{Drawn, gap_notes, remark_notes, studied};
 pub use figure::figures;
 pub use findings::findings;

@@ -1,7 +1,7 @@
-//! Tails in words: curves, periodic spikes, regimes.
+//! Tails in words: curves, periodic spikes, states of one cell.
 
-use record::summary::{Metric, RunSummary, TailSummary};
-use stats::{Regimes, Spikes, TAIL_JOBS};
+use record::summary::{CellSummary, Metric, RunSummary, TailSummary};
+use stats::{OwnStates, Spikes, TAIL_JOBS};
 use text::units::{Scale, time};
 use text::words::{count, plural, share_of_jobs};
 
@@ -40,7 +40,7 @@ const NAMED: usize = 4;
 /// A difference of at least this share of the period matters: a careful choice of a deadline or a budget leaves over a hundredth of it
 /// anyway, and on most machines the tick or a colder cache makes as much.
 const MATERIAL: f64 = 0.01;
-/// Regimes matter when both take at least this share of jobs: rarer ones show in p99 and the maximum.
+/// States matter when both take at least this share of jobs: rarer ones show in p99 and the maximum.
 const MATERIAL_SHARE: f64 = 0.01;
 
 /// How much a job differs, as a share of the period; without a period everything matters.
@@ -77,12 +77,29 @@ fn material<'a, T>(
     }
 }
 
-fn regimes(summary: &RunSummary) -> Material<'_, Regimes> {
-    material(of_cells(summary, |t| t.tail.regimes.as_ref()), |tail, r| {
-        let share = r.fast.share.min(r.slow.share);
-        let apart = r.slow.median_ns.saturating_sub(r.fast.median_ns);
-        (share >= MATERIAL_SHARE).then(|| of_period(apart, tail.period_ns))
-    })
+/// The states of a cell whose jobs show them by themselves; `None` where they were compared within the states that the
+/// machine showed in all cells, which say more.
+pub(crate) fn states_alone<'a>(
+    summary: &RunSummary,
+    tail: &'a TailSummary,
+) -> Option<&'a OwnStates> {
+    let is_of = |cell: &&CellSummary| (&cell.trial, &cell.cell) == (&tail.trial, &tail.cell);
+    let in_turns = (summary.cells.iter().filter(is_of)).flat_map(|cell| &cell.in_turns);
+    let is_shared = in_turns
+        .filter(|turns| turns.metric == tail.metric)
+        .any(|turns| turns.within.is_some());
+    tail.tail.states.as_ref().filter(|_| !is_shared)
+}
+
+fn states(summary: &RunSummary) -> Material<'_, OwnStates> {
+    material(
+        of_cells(summary, |t| states_alone(summary, t)),
+        |tail, r| {
+            let share = r.fast.share.min(r.slow.share);
+            let apart = r.slow.median_ns.saturating_sub(r.fast.median_ns);
+            (share >= MATERIAL_SHARE).then(|| of_period(apart, tail.period_ns))
+        },
+    )
 }
 
 fn spikes(summary: &RunSummary) -> Material<'_, Spikes> {
@@ -92,19 +109,28 @@ fn spikes(summary: &RunSummary) -> Material<'_, Spikes> {
     })
 }
 
-/// Sentences about spikes, regimes and curves.
+/// Whether a cell has states by itself that matter.
+pub(crate) fn has_states(summary: &RunSummary) -> bool {
+    !states(summary).found.is_empty()
+}
+
+/// Advice where jobs showed periodic spikes.
+const OF_SPIKES: &str = "Against periodic spikes: measure again with another period, which tells their true one, and look for what \
+    comes as often, such as the kernel's tick (4 ms for 250 Hz, 1 ms for 1,000 Hz; `nohz_full=` keeps it off a cpu).";
+
+/// Sentences about spikes, states and curves.
 pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
     let mut sentences = Vec::new();
     let Material {
-        found: regimes,
+        found: states,
         others,
-    } = regimes(summary);
-    for (tail, regimes) in regimes.iter().take(NAMED) {
+    } = states(summary);
+    for (tail, states) in states.iter().take(NAMED) {
         let of = tail.metric.title();
         sentences.push(format!(
             "{}: the {of} {}.",
             tail.label,
-            regimes_text(regimes, tail)
+            states_text(states, tail)
         ));
     }
     let Material {
@@ -120,8 +146,9 @@ pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
             alias_text(spikes, tail)
         ));
     }
+    sentences.extend((!spikes.is_empty()).then(|| OF_SPIKES.to_owned()));
     let others = others + more;
-    let more = regimes.len().saturating_sub(NAMED) + spikes.len().saturating_sub(NAMED);
+    let more = states.len().saturating_sub(NAMED) + spikes.len().saturating_sub(NAMED);
     if more > 0 {
         sentences.push(format!(
             "The section on tails has {} more of this kind.",
@@ -192,16 +219,16 @@ fn curves(summary: &RunSummary) -> Option<String> {
 
 /// The findings that matter, each with the cell's name, and the number of the others.
 pub(crate) fn lines(summary: &RunSummary) -> Vec<(String, String)> {
-    let (regimes, spikes) = (regimes(summary), spikes(summary));
+    let (states, spikes) = (states(summary), spikes(summary));
     let mut lines = Vec::new();
-    for (tail, regimes) in regimes.found.iter().take(NAMED) {
+    for (tail, states) in states.found.iter().take(NAMED) {
         let line = format!(
-            "bimodal: {} for {} of jobs, {}{} at a time on average; other mode {}",
-            time(regimes.slow.median_ns as f64),
-            share_text(&regimes.slow),
-            jobs(regimes.slow.dwell_jobs),
-            stay_in_time(&regimes.slow, tail),
-            time(regimes.fast.median_ns as f64),
+            "two states of its own: {} for {} of jobs, {}{} at a time on average; else {}",
+            time(states.slow.median_ns as f64),
+            share_text(&states.slow),
+            jobs(states.slow.dwell_jobs),
+            stay_in_time(&states.slow, tail),
+            time(states.fast.median_ns as f64),
         );
         lines.push((tail.label.clone(), with_metric(summary, tail, line)));
     }
@@ -224,13 +251,13 @@ pub(crate) fn lines(summary: &RunSummary) -> Vec<(String, String)> {
             }
         }
     }
-    let more = [regimes.found.len(), spikes.found.len(), curves];
+    let more = [states.found.len(), spikes.found.len(), curves];
     let more: usize = more.iter().map(|found| found.saturating_sub(NAMED)).sum();
-    let others = regimes.others + spikes.others;
+    let others = states.others + spikes.others;
     let mut rest = Vec::new();
     if more > 0 {
         rest.push(format!(
-            "{} more of such regimes, spikes and curves",
+            "{} more of such states, spikes and curves",
             count(more as u64)
         ));
     }
@@ -291,35 +318,35 @@ pub(crate) fn jobs_ns(jobs: f64, tail: &TailSummary) -> Option<f64> {
     Some(jobs * tail.spacing_ns.or(of_period)?)
 }
 
-/// `20.4 % (18.1..22.9 %)`: the share of jobs in a regime, with its interval where there is one.
-fn share_text(regime: &stats::Regime) -> String {
-    share_of_jobs(regime.share, regime.share_interval)
+/// `20.4 % (18.1..22.9 %)`: the share of jobs in a state, with its interval where there is one.
+fn share_text(state: &stats::State) -> String {
+    share_of_jobs(state.share, state.share_interval)
 }
 
-/// ` (1.2 s)`: how long a stay in a regime is, by the clock where it is known.
-fn stay_in_time(regime: &stats::Regime, tail: &TailSummary) -> String {
-    match regime.dwell_ns {
+/// ` (1.2 s)`: how long a stay in a state is, by the clock where it is known.
+fn stay_in_time(state: &stats::State, tail: &TailSummary) -> String {
+    match state.dwell_ns {
         Some(ns) => format!(" ({})", time(ns)),
-        None => in_time(regime.dwell_jobs, tail),
+        None => in_time(state.dwell_jobs, tail),
     }
 }
 
 /// `alternates between ...`
-pub(crate) fn regimes_text(regimes: &Regimes, tail: &TailSummary) -> String {
-    let part = |regime: &stats::Regime| {
+pub(crate) fn states_text(states: &OwnStates, tail: &TailSummary) -> String {
+    let part = |state: &stats::State| {
         format!(
             "{} ({} of jobs in {}, mean {}{})",
-            time(regime.median_ns as f64),
-            share_text(regime),
-            plural(regime.visits, "stay"),
-            jobs(regime.dwell_jobs),
-            stay_in_time(regime, tail),
+            time(state.median_ns as f64),
+            share_text(state),
+            plural(state.visits, "stay"),
+            jobs(state.dwell_jobs),
+            stay_in_time(state, tail),
         )
     };
     format!(
-        "alternates between two regimes with medians of {} and {}",
-        part(&regimes.fast),
-        part(&regimes.slow)
+        "alternates between two states of its own, with medians of {} and {}",
+        part(&states.fast),
+        part(&states.slow)
     )
 }
 

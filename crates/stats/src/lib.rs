@@ -73,7 +73,7 @@ pub use skew::skew_ns;
 pub use sorted::{Sorted, median_of};
 pub use summary::{DEFAULT_PROBABILITIES, Summary};
 pub use tail::{
-    Blocks, CurvePoint, KeptInterval, KeptRound, Pareto, Refusal, Regime, Regimes, Spikes,
+    Blocks, CurvePoint, KeptInterval, KeptRound, OwnStates, Pareto, Refusal, Spikes, State,
     TAIL_JOBS, Tail, TailRound,
 };
 

@@ -20,6 +20,7 @@ pub(crate) fn thread(cell: u32, id: &str, class: &str, times_ns: [i64; 2]) -> Ce
         real_time: true,
         create_ns: None,
         started_ns: None,
+        machine: None,
         notes: Vec::new(),
         failure: None,
         task: Some(TaskRecord {

@@ -3,6 +3,7 @@
 mod analyze;
 mod bench;
 mod bench_options;
+mod board;
 mod control;
 mod enforcer;
 mod held;
@@ -10,6 +11,7 @@ mod judge;
 #[cfg(test)]
 mod listed;
 mod offered;
+mod remote;
 mod run;
 mod verbs;
 
@@ -27,9 +29,11 @@ pub use bench::{Bench, Scenario, of_no_use, scenario_first};
 pub use bench_options::{
     ClassName, Enforced, Experiment, Isolation, Itself, Judged, Measured, RealTime, Series, Supply,
 };
+pub use board::{Board, BoardCommand, Boots, Runs};
 pub use control::{Down, Events, Logs, OfCells, Ps, Update, Which, WhichFirst};
 pub use held::{Budget, Hold, Release};
 pub use judge::Judge;
+pub use remote::{RUNS, Sent, sent};
 pub use run::Run;
 pub use verbs::{EXIT_CODES, command};
 
@@ -112,6 +116,8 @@ Its cells run timecell itself, at its current path.")]
     ///
     /// Shows cpu time, jobs, late or skipped ones and worst times of each cell.
     Top(Top),
+    /// Boot an emulated board, and run timecell in it.
+    Board(Board),
     /// Save and remove the remains of a killed timecell.
     ///
     /// Samples are saved to their run; cells, cgroups, shared memory and a mission's cpus are removed.
@@ -144,6 +150,8 @@ pub enum FileKind {
     Taskset,
     /// A mission, kept running by `up`.
     Mission,
+    /// A board, booted by `board`.
+    Board,
 }
 
 /// Options of `up`.
@@ -324,6 +332,7 @@ pub struct Doctor {
     Examples:\n  \
     timecell report runs/2026-11-21T210500-overhead\n  \
     timecell report before/ after/                     compare two runs\n  \
+    timecell report board1/ board2/ board3/            show several devices side by side\n  \
     timecell report cyclictest.json rtla.txt           draw files of other tools\n  \
     timecell report runs/... cyclictest.txt            draw a run and a file side by side\n  \
     timecell report runs/... --against published       set beside figures of papers and theses\n  \
@@ -334,12 +343,12 @@ pub struct Doctor {
     Exit codes: 3 if a threshold fails, else 1 if one is undecided, else 4 if one is not applicable, else 0."
 )]
 pub struct Report {
-    /// A run directory, or `latest` for the newest in runs; two to compare them; or files of other tools (`-` is standard input, .gz is
+    /// A run directory, or `latest` for the newest in runs; two to compare them, more to show them side by side; or files of other tools (`-` is standard input, .gz is
     /// unpacked), with or without a run before them.
     #[arg(value_name = "RUN|FILE", value_hint = ValueHint::AnyPath, required_unless_present = "against")]
     pub paths: Vec<PathBuf>,
     /// Write the HTML page to FILE, and nothing into the run [default: report.html and summary.json in the run;
-    /// comparison.html for two runs and measured.html for files, in the current directory].
+    /// comparison.html for two runs, devices.html for more, measured.html for files, in the current directory].
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Overwrite a file that is no page of timecell's.

@@ -1,6 +1,7 @@
 //! Exit codes, and the errors behind them.
 
 use bench::BenchError;
+use guest::GuestError;
 use host::fix::FixError;
 use model::{InputError, InputErrors};
 use record::RecordError;
@@ -79,6 +80,9 @@ pub enum CommandError {
         /// Why, and the remedy.
         why: &'static str,
     },
+    /// A guest could not be made, started or asked.
+    #[error(transparent)]
+    Guest(#[from] guest::GuestError),
     /// A file could not be read or written.
     #[error("{}: cannot {doing}: {source}", path.display())]
     File {
@@ -108,6 +112,8 @@ impl CommandError {
             | CommandError::Fix(FixError::NotRoot | FixError::ReadOnly { .. })
             | CommandError::Ledger(LedgerError::InTheWay { .. }) => 4,
             CommandError::Control(error) => control_code(error),
+            CommandError::Guest(GuestError::Input(_) | GuestError::Inputs(_)) => Ended::BAD_INPUT,
+            CommandError::Guest(GuestError::Unmet { .. } | GuestError::Ssh { .. }) => 4,
             CommandError::Held(error) => match error.fault() {
                 Fault::Input => Ended::BAD_INPUT,
                 Fault::NotGuaranteed => 3,
@@ -119,6 +125,7 @@ impl CommandError {
             CommandError::Bench(_)
             | CommandError::Run(_)
             | CommandError::Ledger(_)
+            | CommandError::Guest(_)
             | CommandError::Fix(FixError::NoUndo { .. })
             | CommandError::File { .. } => 1,
         }

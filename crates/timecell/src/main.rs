@@ -18,6 +18,7 @@ use std::process::exit;
 
 use bench::BenchError;
 use clap::FromArgMatches as _;
+use guest::GuestError;
 use rustix::fs::Mode;
 use rustix::process::{geteuid, umask};
 use supervise::control::ControlError;
@@ -41,13 +42,18 @@ fn main() {
             &words[1..],
             supervise::held::watch,
         )),
+        // What runs in a board that was booted.
+        Some(guest::WORD) => exit(guest::inside(&words[1..])),
+        // What carries out orders of another machine.
+        Some(guest::remote::WORD) => exit(guest::remote::inside(&words[1..])),
         _ => {}
     }
     let all = cli::command();
     let words = cli::scenario_first(&all, std::env::args_os().collect());
     let parsed = all.clone().try_get_matches_from(&words);
-    let mut command = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Ok(cli) => cli.command,
+    let read = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (mut command, matches) = match read {
+        Ok((cli, matches)) => (cli.command, matches),
         Err(error) => exit(match cli::of_no_use(&all, &error, &words) {
             Some(error) => {
                 out::error(&error.to_string());
@@ -63,16 +69,26 @@ fn main() {
         }),
     };
     let given = commands::kinds::given(&command);
-    let resolved = commands::latest::resolve(&mut command).map_err(CommandError::from);
-    let result = resolved.and_then(|()| run(command));
+    let result = match cli::sent(&all, &matches, &words) {
+        Ok(Some(sent)) => commands::remote::run(&sent),
+        Ok(None) => (commands::latest::resolve(&mut command).map_err(CommandError::from))
+            .and_then(|()| run(command)),
+        Err(error) => Err(error.into()),
+    };
     let code = match result {
         Ok(ended) => ended.code(),
         Err(error) => {
             match &error {
-                CommandError::Inputs(faults) | CommandError::Bench(BenchError::Inputs(faults)) => {
+                CommandError::Inputs(faults)
+                | CommandError::Bench(BenchError::Inputs(faults))
+                | CommandError::Guest(GuestError::Inputs(faults)) => {
                     faults
                         .iter()
                         .for_each(|fault| out::error(&fault.to_string()));
+                }
+                CommandError::Guest(GuestError::Ssh { said, why }) => {
+                    out::foreign_note(format!("{said}\n").as_bytes());
+                    out::error(&why.to_string());
                 }
                 CommandError::Control(ControlError::Refused { why, .. }) => {
                     why.iter().for_each(|why| out::error(why));
@@ -144,6 +160,7 @@ fn run(command: Command) -> Result<Ended, CommandError> {
         Command::Hold(options) => commands::held::hold(&options),
         Command::Release(options) => commands::held::release(&options),
         Command::Top(options) => top::run(&options),
+        Command::Board(options) => commands::board::run(&options),
         Command::Clean(options) => commands::clean::run(&options),
         Command::Completions(options) => commands::generate::completions(&options),
         Command::Man(options) => commands::generate::man(&options),
@@ -160,6 +177,9 @@ fn inside(words: &[String]) -> i32 {
         Some((word, [role])) if word == "demo" => commands::demo::inside(role),
         Some((word, rest)) if word == "life" => probe::life(rest),
         Some((word, rest)) if word == "queens" => probe::queens(rest),
+        Some((word, rest)) if word == "boots" => probe::boots(rest),
+        Some((word, rest)) if word == "bridge" => probe::bridge(rest),
+        Some((word, rest)) if word == "mirror" => probe::mirror(rest),
         Some((word, rest)) if word == "set" => probe::set(rest),
         Some((word, rest)) if word == "supply" => probe::supply(rest),
         Some((word, rest)) if word == "run" => match probe::ProbeArgs::from_words(rest) {

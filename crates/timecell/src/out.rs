@@ -129,6 +129,23 @@ pub fn say(json: bool, text: &str) {
     }
 }
 
+/// Prints what another machine's program says to standard error; onto a terminal without what controls it.
+pub fn foreign_note(bytes: &[u8]) {
+    let mut err = std::io::stderr().lock();
+    // Nothing can be said of a standard error that fails.
+    let _ = match err.is_terminal() {
+        true => {
+            let text = String::from_utf8_lossy(bytes);
+            let plain: String = text
+                .chars()
+                .filter(|c| "\n\t".contains(*c) || !c.is_control())
+                .collect();
+            err.write_all(plain.as_bytes())
+        }
+        false => err.write_all(bytes),
+    };
+}
+
 /// Prints `error: ...` to standard error.
 pub fn error(text: &str) {
     note(&format!("error: {text}"));

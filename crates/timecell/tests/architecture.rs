@@ -297,3 +297,51 @@ fn files_are_read_within_bounds_beside_cells() {
     );
     assert!(unused.is_empty(), "{unused:?} need no exception");
 }
+
+/// A file whose module nobody declares is neither compiled nor tested, and nothing else says so.
+#[test]
+fn every_source_file_is_declared() {
+    let root = root();
+    let mut files = Vec::new();
+    sources(&root.join("crates"), &mut files);
+    sources(&root.join("campaigns"), &mut files);
+    let texts: BTreeMap<&Path, String> = (files.iter())
+        .map(|path| (path.as_path(), std::fs::read_to_string(path).unwrap()))
+        .collect();
+    let by_path: BTreeSet<PathBuf> = (texts.iter())
+        .flat_map(|(path, text)| {
+            let named = text.split("#[path = \"").skip(1);
+            named.filter_map(|rest| {
+                path.parent()?
+                    .join(rest.split('"').next()?)
+                    .canonicalize()
+                    .ok()
+            })
+        })
+        .collect();
+    let name = |path: &Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
+    let is_root = |path: &Path| {
+        let is_named_so = matches!(name(path).as_str(), "main" | "lib" | "build");
+        is_named_so
+            || ["tests", "examples", "benches"]
+                .iter()
+                .any(|dir| path.parent().unwrap().ends_with(dir))
+    };
+    let lost = files.iter().filter(|path| {
+        let module = match name(path).as_str() {
+            "mod" => path.parent().unwrap(),
+            _ => path.as_path(),
+        };
+        let (dir, declaration) = (module.parent().unwrap(), format!("mod {};", name(module)));
+        let declares = |by: &Path| {
+            let is_parent = by == dir.with_extension("rs")
+                || by.parent() == Some(dir) && (name(by) == "mod" || is_root(by));
+            is_parent && texts[by].contains(&declaration)
+        };
+        !is_root(path)
+            && !by_path.contains(&path.canonicalize().unwrap())
+            && !texts.keys().any(|by| declares(by))
+    });
+    let lost: Vec<&PathBuf> = lost.collect();
+    assert!(lost.is_empty(), "no `mod` declares {lost:#?}");
+}

@@ -43,11 +43,22 @@ fn main() {
         .flat_map(|kind| {
             let engine = engine::by_kind(kind, &Options::default());
             let unmet = engine.requirements().into_iter().find(|need| !need.met);
-            BEHAVIOURS.map(|(behaviour, run)| {
-                let unmet = unmet.as_ref().map(|unmet| unmet.reason.as_str());
-                needs::trial(&format!("{kind}::{behaviour}"), unmet, move || {
-                    with(kind, run)
-                })
+            // A machine runs nothing but probes, is no namespaces and has devices of its own.
+            let fit = move |(_, run): &(&str, Behaviour)| {
+                let of_containers: [Behaviour; 3] = [empty_program, probe_in_cage, granted_device];
+                !(kind.is_machine()
+                    && of_containers
+                        .iter()
+                        .any(|of| std::ptr::fn_addr_eq(*of, *run)))
+            };
+            let unmet = unmet.map(|unmet| unmet.reason);
+            let fit = BEHAVIOURS.into_iter().filter(fit);
+            fit.map(move |(behaviour, run)| {
+                needs::trial(
+                    &format!("{kind}::{behaviour}"),
+                    unmet.as_deref(),
+                    move || with(kind, run),
+                )
             })
         })
         .collect();
@@ -101,6 +112,13 @@ impl Place {
                 memlock_bytes: 1 << 20,
                 devices: Vec::new(),
             },
+            machine: kind.is_machine().then(|| {
+                let asked = model::Machine {
+                    accel: Some(model::Accel::Tcg),
+                    ..model::Machine::default()
+                };
+                engine::Machine::of(&asked, &|what| eprintln!("{what}")).unwrap()
+            }),
         }
     }
 

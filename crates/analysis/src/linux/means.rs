@@ -43,16 +43,13 @@ impl Means {
     /// ```
     pub fn certain(&self, budget: Ns, period: Ns) -> Result<BoundedDelay, ReservationError> {
         match *self {
-            Means::RtCgroup(tick) => {
-                TickSupply::rt_cgroup(budget, period, tick).map(|supply| supply.cautious)
-            }
-            Means::Deadline(tick) | Means::Hcbs(tick) => {
-                TickSupply::deadline(budget, period, tick).map(|supply| supply.cautious)
-            }
+            Means::RtCgroup(tick) => TickSupply::rt_cgroup(budget, period, tick),
+            Means::Deadline(tick) | Means::Hcbs(tick) => TickSupply::deadline(budget, period, tick),
             Means::Freezer(reaction) => {
-                FreezerSupply::new(budget, period, reaction).map(|supply| supply.behind)
+                return FreezerSupply::new(budget, period, reaction).map(|supply| supply.behind);
             }
         }
+        .map(|supply| supply.cautious)
     }
 
     /// Cpu time that it costs in each period of a cell, before all cells, ns.

@@ -24,7 +24,7 @@ use record::LoadRecord;
 pub(crate) use ahead::Ahead;
 pub(crate) use loads::{Ended, load_failure};
 pub(crate) use place::Placement;
-pub(crate) use verify::{allowed, verify, verify_thread};
+pub(crate) use verify::{allowed, verify, verify_thread, verify_vcpus};
 pub(crate) use watch::Watch;
 
 use crate::BenchError;
@@ -87,6 +87,9 @@ impl End {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// The failure of a cell whose threads are not known, which could have any class.
+const NO_THREADS: &str = "the cell is gone, or its threads are not known";
 
 /// The word for a cell that has reached this state.
 fn said(state: State) -> &'static str {
@@ -179,11 +182,16 @@ impl<'a> Cells<'a> {
         self.look(slot, |cell| cell.pid())
     }
 
-    /// The pids of all cells that are there.
-    pub(crate) fn pids(&self) -> Vec<i32> {
-        (0..self.made.len())
-            .filter_map(|slot| self.pid(slot))
-            .collect()
+    /// The threads of the cell at `slot` that do its work, if one is there; never none.
+    pub(crate) fn scheduled(&self, slot: usize) -> Option<Vec<i32>> {
+        self.look(slot, |cell| cell.scheduled())
+            .filter(|threads| !threads.is_empty())
+    }
+
+    /// Those of all cells that are there.
+    pub(crate) fn threads(&self) -> Vec<i32> {
+        let all = (0..self.made.len()).filter_map(|slot| self.scheduled(slot));
+        all.flatten().collect()
     }
 
     /// Waits for a cell, puts it where it belongs and lets it take its class.
@@ -252,12 +260,41 @@ impl<'a> Cells<'a> {
 
     /// Puts the cell at `slot` where it belongs, and into its holder.
     pub(crate) fn place(&self, slot: usize, placement: &Placement<'_>) -> Result<(), String> {
-        let pid = self.pid(slot).ok_or("the cell is gone")?;
-        placement.take(pid, || {
-            let holds = lock(&self.holds);
-            let own = holds.iter().find(|(of, _)| *of == slot);
-            own.map_or(Ok(()), |(_, held)| held.join(pid))
+        let threads = self.scheduled(slot).ok_or(NO_THREADS)?;
+        threads.into_iter().try_for_each(|pid| {
+            placement.take(pid, || {
+                let holds = lock(&self.holds);
+                let own = holds.iter().find(|(of, _)| *of == slot);
+                own.map_or(Ok(()), |(_, held)| held.join(pid))
+            })
         })
+    }
+
+    /// Gives each thread of the cell at `slot` a class of its own, on any of these cpus.
+    pub(crate) fn place_each(
+        &self,
+        slot: usize,
+        cpus: &[u32],
+        classes: &[Class],
+    ) -> Result<(), String> {
+        let threads = self.scheduled(slot).ok_or(NO_THREADS)?;
+        if threads.len() != classes.len() {
+            return Err(format!(
+                "it has {} threads for {} classes",
+                threads.len(),
+                classes.len()
+            ));
+        }
+        threads
+            .into_iter()
+            .zip(classes)
+            .try_for_each(|(pid, class)| {
+                let placement = Placement {
+                    class: Some((cpus, class.clone())),
+                    ..Placement::default()
+                };
+                placement.take(pid, || Ok(()))
+            })
     }
 
     /// Checks that the threads from this slot on have these classes, by their reports.
@@ -308,7 +345,7 @@ impl<'a> Cells<'a> {
 
     /// Takes deadline threads out of their class before they end: the kernel may lose count of one that ends in it.
     pub(crate) fn release_bandwidth(&self) {
-        for pid in self.pids() {
+        for pid in self.threads() {
             // For a thread that cannot be verified, its end will do.
             let _ = bandwidth::release(pid);
         }

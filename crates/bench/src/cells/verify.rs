@@ -1,5 +1,6 @@
 //! Checks armed cells' class and cpus from outside.
 
+use host::root::Root;
 use host::sched;
 use probe::Barrier;
 use probe::control::Slot;
@@ -21,6 +22,17 @@ pub(crate) fn verify(wanted: &sched::Class, pid: i32, locked: u32, cell: &mut Ce
     }
     match sched::get_affinity(pid) {
         Ok(cpus) if cpus == allowed(cell) => {}
+        // Before Linux 6.2, a group that is the first to get the cpuset controller lets all tasks use all cpus again.
+        Ok(cpus)
+            if host::kernel::is_since(&Root::live(), 6, 2) == Some(false)
+                && allowed(cell).iter().all(|cpu| cpus.contains(cpu))
+                && sched::set_affinity(pid, allowed(cell)).is_ok() =>
+        {
+            let got = host::cpus::format_list(&cpus);
+            cell.notes.push(format!(
+                "the kernel let it use cpus {got} again when the group of another cell was made; it was pinned once more"
+            ));
+        }
         Ok(cpus) => {
             let got = host::cpus::format_list(&cpus);
             let wanted = match host::cpus::format_list(&cell.cpus) {
@@ -69,6 +81,14 @@ fn same(wanted: &sched::Class, got: &sched::Class) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("asked for {wanted}, the kernel reports {got}")),
     }
+}
+
+/// Asks the kernel whether each thread of a machine's virtual cpus has its class, with its budget.
+pub(crate) fn verify_vcpus(threads: &[i32], wanted: &[sched::Class]) -> Result<(), String> {
+    (threads.iter().zip(wanted).enumerate()).try_for_each(|(vcpu, (pid, wanted))| {
+        let got = sched::get_class(*pid).map_err(|error| error.to_string())?;
+        same(wanted, &got).map_err(|why| format!("virtual cpu {vcpu}: {why}"))
+    })
 }
 
 /// Checks that the threads from this slot on have these classes, by their reports.
@@ -126,6 +146,7 @@ mod tests {
             class_wanted: String::new(),
             class_got: None,
             set_by: SetBy::Cell,
+            machine: None,
             real_time: false,
             create_ns: None,
             started_ns: None,
@@ -161,6 +182,14 @@ mod tests {
         assert_eq!(failure, "asked for FIFO 80, the kernel reports OTHER");
         let elsewhere = looked(sched::Class::Other, pid, cpu + 1).failure.unwrap();
         assert!(elsewhere.contains("the kernel reports"), "{elsewhere}");
+        // Wider than asked for: pinned again and told where the kernel forgets, else a failure.
+        let all = sched::get_affinity(0).unwrap();
+        sched::set_affinity(pid, &all).unwrap();
+        let wide = looked(sched::Class::Other, pid, cpu);
+        let forgets = host::kernel::is_since(&Root::live(), 6, 2) == Some(false);
+        assert_eq!(wide.failure.is_some(), all.len() > 1 && !forgets);
+        assert_eq!(wide.notes.len(), usize::from(all.len() > 1 && forgets));
+        sched::set_affinity(pid, &[cpu]).unwrap();
         let mut narrow = CellRecord {
             cpus: vec![cpu, cpu + 1],
             ..self::cell(cpu)

@@ -136,7 +136,7 @@ fn own(why: &str) -> Option<Limit> {
         return limit(
             "time to create a cell",
             "120 s for each cell, 30 s to arm",
-            "create fewer at a time (--parallel), or use an engine that starts faster",
+            "create fewer at a time (--set scale.parallel=1), or use an engine that starts faster",
         );
     }
     if why.contains("scheduling class")

@@ -146,7 +146,8 @@ impl Watchdog {
             what: "cpu time for ordinary work".to_owned(),
             limit: "how long a crowd may keep it from running".to_owned(),
             value: Some(format!("none for {delay:.1} s; the limit is {seconds} s")),
-            fix: "use fewer or shorter jobs, or raise the limit (--starvation-limit)".to_owned(),
+            fix: "use fewer or shorter jobs, or raise the limit (--set scale.starvation_limit=10s)"
+                .to_owned(),
         };
         let why = format!("stopped: ordinary work did not run for more than {seconds} s");
         Some((why, gave_out))

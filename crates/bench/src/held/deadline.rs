@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use analysis::linux::Means;
 use host::root::Root;
 use host::sched::bandwidth::{Asker, GIVEN_BACK, bandwidth_limit_us, set_class_when_free};
 use host::sched::{self, Class, SchedError};
 use model::{Enforcer, Requirement};
 use probe::SpinClass;
-use record::{Budget, Condition, Machine};
+use record::{Budget, Condition};
 
 use super::holder::{Holder, Spot};
 
@@ -37,10 +36,6 @@ impl Holder for Deadline {
     fn in_contest(&self) -> &'static str {
         "a SCHED_DEADLINE thread for each task, its runtime a ninth more than it declares (as `timecell admit` gives), \
          bound to the same cpu by a root domain of its own where cpusets allow that"
-    }
-
-    fn means(&self, _: &Machine) -> Option<Means> {
-        None
     }
 
     /// It holds none as a whole.

@@ -4,7 +4,6 @@
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use analysis::linux::{Means, Reaction};
 use freezer::hold::{self, Hold};
 use freezer::page::{Entry, Page, memory};
 use freezer::process::{HIGHEST_HELD, Place, WATCHER};
@@ -15,7 +14,7 @@ use host::kernel;
 use host::root::Root;
 use model::{Enforcer, Requirement};
 use probe::clock;
-use record::{Budget, Condition, Machine, Reacted, Share, Times};
+use record::{Budget, Condition, Reacted, Share, Times};
 
 use super::holder::{
     Held, Holder, LEAVING, Names, Spot, and_fifo, cells_of, enter, group_name, writable,
@@ -48,10 +47,6 @@ impl Holder for Freezer {
         "each cell in a group of cgroup v2 of its own, frozen and thawed by a keeper with a watcher and an heir as cells of \
          missions are: the two budgets of least bandwidth together with which both cells meet all deadlines, with the \
          lateness of another machine and the keeper's own time in every period (as `timecell admit` reckons)"
-    }
-
-    fn means(&self, _: &Machine) -> Option<Means> {
-        Some(Means::Freezer(Reaction::MEASURED))
     }
 
     fn free_us(&self) -> u64 {

@@ -3,7 +3,6 @@
 
 use std::path::PathBuf;
 
-use analysis::linux::Means;
 use freezer::hold::{self, Hold};
 use host::hcbs::{self, Top};
 use host::root::Root;
@@ -11,11 +10,11 @@ use host::rtgroup;
 use host::sched::bandwidth::period_bounds_us;
 use model::grouped;
 use model::{Enforcer, Requirement};
-use record::{Budget, Condition, Machine};
+use record::{Budget, Condition};
 
 use super::holder::{
     Held, Holder, LEAVING, Names, Spot, and_fifo, cells_of, enter, group_name, not_whole,
-    on_every_cpu, tick_ns, writable,
+    on_every_cpu, writable,
 };
 
 const WHAT: &str = "hcbs (cgroup v2 with cpu.rt.max)";
@@ -48,10 +47,6 @@ impl Holder for Hcbs {
         "each cell in a group of cgroup v2 of its own with a budget in cpu.rt.max: the two budgets of least bandwidth together with which \
          both cells meet all deadlines by what this kernel supplies (as `timecell admit` reckons: tick, a tenth for interrupts, \
          both servers by earliest deadline first)"
-    }
-
-    fn means(&self, machine: &Machine) -> Option<Means> {
-        Some(Means::Hcbs(tick_ns(machine)))
     }
 
     fn free_us(&self) -> u64 {

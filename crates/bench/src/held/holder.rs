@@ -91,7 +91,9 @@ pub(crate) trait Holder: Sync {
     fn in_contest(&self) -> &'static str;
 
     /// How it holds whole cells on such a machine, which decides the minimum supply of a budget; `None`: it holds thread by thread.
-    fn means(&self, machine: &Machine) -> Option<Means>;
+    fn means(&self, machine: &Machine) -> Option<Means> {
+        feasibility::means(self.enforcer(), machine).filter(|_| !self.enforcer().is_by_thread())
+    }
 
     /// Bandwidth for all whole cells that it holds, us in every second: of each cpu, or of all cpus where a budget counts on every cpu.
     fn free_us(&self) -> u64;
@@ -180,11 +182,6 @@ pub(crate) fn class_of(spin: SpinClass) -> Class {
             period_ns,
         },
     }
-}
-
-/// The scheduler's tick, ns.
-pub(super) fn tick_ns(machine: &Machine) -> u64 {
-    machine.slowest_tick_ns()
 }
 
 /// Of every second, us, each rounded up.

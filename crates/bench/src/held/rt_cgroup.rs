@@ -1,13 +1,10 @@
 //! Real-time groups of the cpu controller, cgroup v1: a separate group around the cell.
 
-use analysis::linux::Means;
 use host::rtgroup::{self, RtGroup};
 use model::{Enforcer, Requirement};
-use record::{Budget, Condition, Machine};
+use record::{Budget, Condition};
 
-use super::holder::{
-    Held, Holder, Names, Spot, and_fifo, not_whole, on_every_cpu, tick_ns, writable,
-};
+use super::holder::{Held, Holder, Names, Spot, and_fifo, not_whole, on_every_cpu, writable};
 
 const WHAT: &str = "rt-cgroup (cgroup v1 with RT_GROUP_SCHED)";
 
@@ -36,10 +33,6 @@ impl Holder for RtCgroup {
         "a real-time group for each cell, inside one around both: the two budgets of least bandwidth together with which \
          both cells meet all deadlines by what this kernel supplies (as `timecell admit` reckons: tick, a tenth for \
          interrupts, the attacker's group first)"
-    }
-
-    fn means(&self, machine: &Machine) -> Option<Means> {
-        Some(Means::RtCgroup(tick_ns(machine)))
     }
 
     fn free_us(&self) -> u64 {

@@ -34,10 +34,7 @@ pub(super) fn room(setting: &Setting, root: &Root) -> Room {
                 })
             })
             .collect(),
-        deadline_tick_ns: match host::kernel::deadline_by_timer(root) {
-            Some(true) => 0,
-            _ => setting.tick_ns,
-        },
+        deadline_tick_ns: machine.runtime_tick_ns(),
         domain: RootDomain {
             limits: DeadlineLimits {
                 least_period: least.saturating_mul(1_000),

@@ -113,6 +113,7 @@ impl Stage {
             work_dir: self.place.sub(&format!("trials/0/cells/{name}"))?,
             user: user.cloned(),
             rights,
+            machine: None,
         })
     }
 }

@@ -126,7 +126,7 @@ fn cell(trial: &Trial<'_>, record: &TrialRecord, index: usize) -> LiveCell {
             }),
             None => task.and_then(|task| own_reservation(&task.class)),
         },
-        process: trial.planned.first_of_cell(index),
+        process: trial.planned.first_of_process(index),
         planned: trial.jobs[index],
         period_ns: task
             .map_or(trial.planned.workload_of(index).period, |task| {

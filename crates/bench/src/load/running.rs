@@ -95,6 +95,7 @@ pub(crate) fn start(start: &Start<'_>) -> Result<Result<Running, String>, BenchE
         work_dir: work_dir.clone(),
         user: None,
         rights: Rights::default(),
+        machine: None,
     };
     let made = engine::by_kind(engine, &engine::Options::default()).create(&spec);
     Ok(made.map_err(|error| error.to_string()).map(|cell| Running {

@@ -81,9 +81,9 @@ impl SeriesOptions {
         }
     }
 
-    /// Whether subjects of this engine are wanted.
+    /// Whether subjects of this engine are wanted. Virtual machines, which take seconds to boot, are if they are named.
     pub(crate) fn wants(&self, kind: EngineKind) -> bool {
-        self.engines.is_empty() || self.engines.contains(&kind)
+        self.engines.contains(&kind) || (self.engines.is_empty() && !kind.is_machine())
     }
 
     /// The user of rootless cells, or the requirement that is unmet.

@@ -3,7 +3,7 @@
 use engine::{Cell, CellSpec, User};
 use host::rtgroup::RtGroup;
 use host::sched::Class;
-use model::{EngineKind, Helper};
+use model::{EngineKind, Helper, Requirement};
 
 use super::bench::SeriesOptions;
 use crate::cells::Placement;
@@ -89,7 +89,12 @@ pub(super) fn find(wanted: &SeriesOptions) -> Found {
         .into_iter()
         .filter(|kind| wanted.wants(*kind))
     {
-        let needs = engine::by_kind(kind, &options).requirements();
+        let mut needs = engine::by_kind(kind, &options).requirements();
+        if kind.is_machine() {
+            let reason = "virtual machines run the task of an experiment and nothing else";
+            let fix = "see `timecell bench startup` and experiments";
+            needs.push(Requirement::unmet("another payload", reason, fix));
+        }
         if !found.needs.note(kind.name(), needs) {
             continue;
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use engine::{Manager, Network, Rights, Source, User};
+use engine::{CellSpec, Manager, Network, Rights, Source, User};
 use model::{EngineKind, Requirement};
 use probe::Life;
 use record::Condition;
@@ -50,6 +50,7 @@ enum Way {
         source: Source,
         network: Network,
     },
+    Machine(engine::Machine),
 }
 
 impl Way {
@@ -70,6 +71,23 @@ impl Way {
                 user: user.clone(),
                 in_steps: *in_steps,
             }),
+            Way::Machine(machine) => {
+                let name = format!("1-{}", machine.name);
+                let words = vec![stage.page().display().to_string()];
+                let kind = EngineKind::Qemu;
+                let spec = stage.spec(&name, kind, None, words, Rights::default())?;
+                let spec = CellSpec {
+                    machine: Some(machine.clone()),
+                    ..spec
+                };
+                let log = engine::log_file(&spec.work_dir);
+                Box::new(Commands {
+                    make: Box::new(move || {
+                        engine::boot_command(&spec).map_err(|error| error.to_string())
+                    }),
+                    log,
+                })
+            }
             Way::Manager {
                 kind,
                 user,
@@ -176,6 +194,9 @@ fn prepare(options: &SeriesOptions) -> Prepared {
     }
     oci_ways(options, &mut ways);
     manager_ways(options, &mut ways);
+    if options.wants(EngineKind::Qemu) {
+        machine_ways(&mut ways);
+    }
     let Ways { ways, needs } = ways;
     let tasks = ways
         .iter()
@@ -248,6 +269,29 @@ fn manager_ways(options: &SeriesOptions, ways: &mut Ways) {
     }
 }
 
+/// The machines that come with timecell for cells.
+fn machine_ways(ways: &mut Ways) {
+    for board in engine::Machine::BOARDS {
+        let mut needs =
+            engine::by_kind(EngineKind::Qemu, &engine::Options::default()).requirements();
+        let asked = model::Machine {
+            board: Some(board.to_owned()),
+            ..model::Machine::default()
+        };
+        match engine::Machine::of(&asked, &|what| eprintln!("note    {what}")) {
+            Ok(machine) => {
+                let emulated = if machine.kvm { "" } else { " (emulated)" };
+                let name = format!("qemu-{board}{emulated}");
+                ways.add(&name, needs, 8_000_000_000, Way::Machine(machine));
+            }
+            Err(unmet) => {
+                needs.push(unmet);
+                ways.needs.note(&format!("qemu-{board}"), needs);
+            }
+        }
+    }
+}
+
 /// The user for the same without root's powers, and the needs instead of root.
 fn without_root(
     options: &SeriesOptions,
@@ -282,6 +326,12 @@ fn conditions() -> Vec<Condition> {
             "in one call (podman run --rm, docker run --rm) with a storage of their own on tmpfs; \"podman\" and \
              \"docker\" start an image in a connected network namespace, the others say what they have instead; \
              rootless podman starts from a root directory, connected by slirp4netns",
+        ),
+        Condition::new(
+            "virtual machines",
+            "the kernel is in the cache, and the initial file system is made within the time; the first instruction is when the host hears \
+             that timecell, the first process, is ready; then the machine is switched off. Without KVM its instructions are translated: \
+             emulated, not representative of timing",
         ),
         Condition::new(
             "in steps",

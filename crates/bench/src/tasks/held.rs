@@ -65,6 +65,8 @@ pub(super) struct Ground<'a> {
     pub priority: Option<u8>,
     /// The competitor of the cells on each of their cpus, before all of them, held by nothing.
     pub rival: Option<&'a CellTask>,
+    /// Whether the cells are virtual cpus of one machine: then a thread of the host's has all tasks of a cell.
+    pub in_machine: bool,
 }
 
 /// Enforcer and budget of each of these cells; or the unmet need of one, or of all together.
@@ -108,7 +110,7 @@ pub(super) fn holds(
             // If the mechanism itself is missing, do not search for a budget.
             needs(SMALL_NS.0, SMALL_NS.1)?;
         }
-        let (budget_ns, period_ns) = budget(holder, cell, of_cpu.count() == 1, ground.rival)?;
+        let (budget_ns, period_ns) = budget(holder, cell, of_cpu.count() == 1, ground)?;
         all.push(HeldBy {
             held: needs(budget_ns, period_ns)?,
             given: cell.reservation.is_some(),
@@ -123,11 +125,12 @@ fn budget(
     holder: &dyn Holder,
     cell: &TaskCell,
     is_alone: bool,
-    rival: Option<&CellTask>,
+    ground: &Ground<'_>,
 ) -> Result<(u64, u64), Requirement> {
+    let rival = ground.rival;
     let (name, enforcer) = (&cell.name, holder.enforcer().name());
     let tasks: Vec<Task> = cell.tasks.iter().map(task).collect();
-    if let (Some(why), 2..) = (holder.unshared(), tasks.len()) {
+    if let (Some(why), 2.., false) = (holder.unshared(), tasks.len(), ground.in_machine) {
         return Err(Requirement::unmet(
             format!("a reservation of {enforcer} for cell `{name}`"),
             format!(
@@ -148,6 +151,12 @@ fn budget(
         let what = format!("a budget for cell `{name}`");
         Requirement::unmet(what, reason, fix)
     };
+    if ground.in_machine {
+        return Err(unmet(
+            format!("cell `{name}` is a virtual cpu and has no budget"),
+            "give it one (--reservation, or [[workload.reservation]] with cell, budget and period)",
+        ));
+    }
     if !is_alone {
         return Err(unmet(
             format!("cell `{name}` shares its cpu with another one and has no budget"),
@@ -315,16 +324,44 @@ mod tests {
     #[test]
     fn threads_of_sched_deadline_cannot_share_a_budget() {
         let set = set(&(cell("two", OWN, 2) + &cell("one", "", 1)));
-        let refused = budget(by(Enforcer::Deadline), &set.cells[0], true, None).unwrap_err();
+        let refused = budget(
+            by(Enforcer::Deadline),
+            &set.cells[0],
+            true,
+            &ground(&[], None),
+        )
+        .unwrap_err();
         assert!(
             refused.reason.starts_with("cell `two` has 2 tasks"),
             "{}",
             refused.reason
         );
-        let (runtime, period) = budget(by(Enforcer::Deadline), &set.cells[1], true, None).unwrap();
+        let in_machine = Ground {
+            in_machine: true,
+            ..ground(&[], None)
+        };
+        let of_vcpu = |at: usize| budget(by(Enforcer::Deadline), &set.cells[at], true, &in_machine);
+        assert_eq!(of_vcpu(0), Ok((5_000_000, 10_000_000)));
+        let lacking = of_vcpu(1).unwrap_err().reason;
+        assert!(
+            lacking.ends_with("is a virtual cpu and has no budget"),
+            "{lacking}"
+        );
+        let (runtime, period) = budget(
+            by(Enforcer::Deadline),
+            &set.cells[1],
+            true,
+            &ground(&[], None),
+        )
+        .unwrap();
         assert!(runtime > 1_000_000 && period == 10_000_000);
         assert_eq!(
-            budget(by(Enforcer::Freezer), &set.cells[0], true, None),
+            budget(
+                by(Enforcer::Freezer),
+                &set.cells[0],
+                true,
+                &ground(&[], None)
+            ),
             Ok((5_000_000, 10_000_000))
         );
     }
@@ -334,11 +371,22 @@ mod tests {
         let set = set(
             "[[cell]]\nname = \"a\"\n[[cell.task]]\nname = \"t\"\nwcet = \"2ms\"\nperiod = \"50ms\"\n",
         );
-        let (budget_ns, period_ns) =
-            budget(by(Enforcer::Freezer), &set.cells[0], true, None).unwrap();
+        let (budget_ns, period_ns) = budget(
+            by(Enforcer::Freezer),
+            &set.cells[0],
+            true,
+            &ground(&[], None),
+        )
+        .unwrap();
         let tasks = [task(&set.cells[0].tasks[0])];
         assert!(Means::Freezer(Reaction::MEASURED).keeps(&tasks, budget_ns, period_ns));
-        let crowded = budget(by(Enforcer::Freezer), &set.cells[0], false, None).unwrap_err();
+        let crowded = budget(
+            by(Enforcer::Freezer),
+            &set.cells[0],
+            false,
+            &ground(&[], None),
+        )
+        .unwrap_err();
         assert!(
             crowded.reason.contains("shares its cpu"),
             "{}",
@@ -352,6 +400,7 @@ mod tests {
             allowed: cpus,
             priority: Some(80),
             rival,
+            in_machine: false,
         }
     }
 
@@ -361,7 +410,12 @@ mod tests {
             let set = set(&format!(
                 "[[cell]]\nname = \"a\"\n[[cell.task]]\nname = \"t\"\n{task}"
             ));
-            budget(by(Enforcer::Deadline), &set.cells[0], true, None)
+            budget(
+                by(Enforcer::Deadline),
+                &set.cells[0],
+                true,
+                &ground(&[], None),
+            )
         };
         let early = "wcet = \"9ms\"\nperiod = \"100ms\"\ndeadline = \"20ms\"\n";
         assert_eq!(of(early), Ok((10_000_000, 20_000_000)));
@@ -375,7 +429,14 @@ mod tests {
             "[[cell]]\nname = \"a\"\n[[cell.task]]\nname = \"t\"\nwcet = \"10ms\"\nperiod = \"100ms\"\n",
         );
         let rival = model::task_load::TaskLoad::competitor(400);
-        let least = |rival| budget(by(Enforcer::Freezer), &set.cells[0], true, rival);
+        let least = |rival| {
+            budget(
+                by(Enforcer::Freezer),
+                &set.cells[0],
+                true,
+                &ground(&[], rival),
+            )
+        };
         let (budget_ns, period_ns) = least(Some(&rival)).unwrap();
         let before = task(&rival);
         let above = [(before.wcet, before.period)];

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use host::pidfd;
+use host::sched::bandwidth::make_ordinary;
 
 use super::asking::{self, Asking, Looks};
 use super::ended::{self, Ended, Told};
@@ -279,6 +280,12 @@ impl AppCell {
             && error.raw_os_error() != Some(libc::ESRCH)
         {
             return Err(refused!("its program cannot be killed: {error}"));
+        }
+        if !pidfd::ended_within(&self.pidfd, process::STUCK) {
+            let others = self.processes().into_iter().map(|process| process.pid);
+            others
+                .chain([self.pid()])
+                .for_each(|pid| drop(make_ordinary(pid)));
         }
         if !pidfd::ended_within(&self.pidfd, process::DEATH) {
             return Err(refused!(

@@ -9,6 +9,7 @@ pub(crate) mod embedded;
 pub(crate) mod info;
 mod podman;
 mod podman_rootless;
+mod qemu;
 mod runc;
 mod runtime;
 
@@ -20,6 +21,7 @@ use model::EngineKind;
 use crate::Engine;
 pub(crate) use info::Info;
 pub use info::{Options, Steps};
+pub use qemu::{Machine, boot_command};
 
 /// The engine of a kind. Adding one: a file here, a line here, and its description in [`EngineKind`].
 pub(crate) fn info(kind: EngineKind) -> &'static Info {
@@ -31,6 +33,7 @@ pub(crate) fn info(kind: EngineKind) -> &'static Info {
         EngineKind::Podman => &podman::INFO,
         EngineKind::PodmanRootless => &podman_rootless::INFO,
         EngineKind::Docker => &docker::INFO,
+        EngineKind::Qemu => &qemu::INFO,
     }
 }
 

@@ -210,7 +210,7 @@ fn threads(set: &TaskSet, study: &Study, limit: RtLimit) -> Option<Admission> {
     }
     let admitted = bounds.iter().all(|bound| bound.refusals.is_empty());
     Some(Admission {
-        enforcer: Enforcer::Deadline.name(),
+        enforcer: Enforcer::Deadline,
         limit_runtime_ns: limit.0.runtime,
         limit_period_ns: limit.0.period,
         cpus_assumed: false,
@@ -309,7 +309,7 @@ fn ask(
     let admitted = bounds.iter().all(|bound| bound.refusals.is_empty());
     let standing = Standing::of(admitted, deadlines, supplied);
     Some(Admission {
-        enforcer: enforcer.name(),
+        enforcer,
         limit_runtime_ns: asked.limit.runtime,
         limit_period_ns: asked.limit.period,
         cpus_assumed: assumed,

@@ -13,6 +13,7 @@ mod tests;
 mod words;
 
 use analysis::Ns;
+use model::Enforcer;
 use serde::Serialize;
 
 pub(super) use ask::of_design;
@@ -25,8 +26,8 @@ pub use words::admission_text;
 /// The kernel's answer about the reservations of a set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Admission {
-    /// `deadline`, `rt-cgroup`, `hcbs` or `freezer`.
-    pub enforcer: &'static str,
+    /// The mechanism.
+    pub enforcer: Enforcer,
     /// `sched_rt_runtime_us`; none: no limit.
     pub limit_runtime_ns: Option<Ns>,
     /// `sched_rt_period_us`.

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::{Admission, Bound};
+use model::Enforcer;
 use text::style::Style;
 use text::units::exact;
 use text::words::{clean, count};
@@ -28,16 +29,17 @@ pub fn admission_text(admission: &Admission, style: Style) -> String {
 
 fn mechanism(admission: &Admission) -> String {
     let (name, fair) = match admission.enforcer {
-        "rt-cgroup" => ("rt-cgroups (cgroup v1)", ""),
-        "hcbs" => (
+        Enforcer::RtCgroup => ("rt-cgroups (cgroup v1)", ""),
+        Enforcer::Hcbs => (
             "HCBS (cpu.rt.max, cgroup v2)",
             ", of which its fair server has 50 ms every 1 s",
         ),
-        "freezer" => ("budgets by the clock and the freezer (cgroup v2)", ""),
-        _ => (
+        Enforcer::Freezer => ("budgets by the clock and the freezer (cgroup v2)", ""),
+        Enforcer::Deadline => (
             "SCHED_DEADLINE",
             ", of which its fair server has 50 ms every 1 s",
         ),
+        Enforcer::CpusetOnly => ("cpus without budgets", ""),
     };
     let limit = match admission.limit_runtime_ns {
         None => "no limit on real-time work".to_owned(),

@@ -191,6 +191,13 @@ pub fn apply(root: &Root, fixes: &[Fix], undo: &Path) -> Result<Applied, FixErro
     if all().next().is_none() {
         return Ok(applied);
     }
+    debug_assert!(
+        fixes
+            .iter()
+            .flat_map(Change::open_of)
+            .all(|change| change.is_ours()),
+        "the undo file would be refused for a file that is not among `FILES`"
+    );
     for write in all() {
         may_write(root, &write.path)?;
     }

@@ -22,7 +22,7 @@ const SCHEMA: u32 = 1;
 /// The most bytes that are read: some thousands of interrupts.
 const MOST_BYTES: u64 = 4 << 20;
 /// The files that a fix writes, `*` for a number.
-const FILES: [&str; 12] = [
+pub(super) const FILES: [&str; 12] = [
     "/proc/irq/*/smp_affinity_list",
     "/proc/irq/default_smp_affinity",
     "/proc/sys/kernel/sched_rt_runtime_us",

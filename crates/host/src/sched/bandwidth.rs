@@ -132,14 +132,32 @@ pub fn recount() -> io::Result<()> {
 /// # Errors
 /// The kernel's error, except that a thread has ended.
 pub fn release(pid: i32) -> Result<(), SchedError> {
-    let threads = process::threads(pid);
+    each_thread(pid, |thread, class| match class {
+        Class::Deadline { .. } => leave(thread),
+        _ => Ok(()),
+    })
+}
+
+/// Takes every real-time thread of process `pid` out of its class; it is in class OTHER then.
+///
+/// # Errors
+/// The kernel's error, except that a thread has ended.
+pub fn make_ordinary(pid: i32) -> Result<(), SchedError> {
+    each_thread(pid, |thread, class| match class {
+        Class::Deadline { .. } => leave(thread),
+        class if class.is_real_time() => set_class(thread, &Class::Other),
+        _ => Ok(()),
+    })
+}
+
+/// Does this with each thread of a process that has not ended; the first error.
+fn each_thread(
+    pid: i32,
+    act: impl Fn(i32, Class) -> Result<(), SchedError>,
+) -> Result<(), SchedError> {
     let mut first = Ok(());
-    for thread in threads {
-        let done = match get_class(thread) {
-            Ok(Class::Deadline { .. }) => leave(thread),
-            Ok(_) => Ok(()),
-            Err(error) => Err(error),
-        };
+    for thread in process::threads(pid) {
+        let done = get_class(thread).and_then(|class| act(thread, class));
         if !matches!(done, Err(SchedError::NoSuchProcess { .. })) {
             first = first.and(done);
         }

@@ -23,10 +23,18 @@ pub(super) fn fault(tasks: &TaskLoad, trial: &TrialPlan) -> Option<(String, Stri
             "remove `reserve`, or set policy = \"fifo\"".to_owned(),
         ));
     }
-    if trial.reserve.is_some() && trial.cells.iter().any(|kind| *kind != EngineKind::Bare) {
+    if trial.cells.iter().any(|kind| kind.is_machine()) && trial.competitors > 0 {
+        return Some((
+            format!("trial `{name}` has `competitors`, which would be in the virtual machine"),
+            "remove it, or set cells = [\"bare\"]".to_owned(),
+        ));
+    }
+    if let Some(enforcer) = trial.reserve
+        && !trial.cells.iter().all(|kind| holds(enforcer, *kind))
+    {
         return Some((
             format!("trial `{name}` has `reserve`, but its cells are not plain processes"),
-            "only cells of engine bare can be held; remove `reserve`, or set cells = [\"bare\"]"
+            "only cells of engine bare can be held, and those of engine qemu by deadline; remove `reserve`, or set cells = [\"bare\"]"
                 .to_owned(),
         ));
     }
@@ -40,6 +48,11 @@ pub(super) fn fault(tasks: &TaskLoad, trial: &TrialPlan) -> Option<(String, Stri
         format!("trial `{name}` runs cell `{part}`, which is not in the set"),
         format!("its cells are {}", names.join(", ")),
     ))
+}
+
+/// Whether an enforcer holds task sets in cells of an engine: processes whole, virtual machines by the threads of their virtual cpus.
+fn holds(enforcer: Enforcer, engine: EngineKind) -> bool {
+    engine == EngineKind::Bare || (engine.is_machine() && enforcer == Enforcer::Deadline)
 }
 
 impl Experiment {
@@ -72,15 +85,14 @@ impl Experiment {
     }
 
     /// Makes every trial hold its cells by this enforcer. Trials that name another one are left out, unless all do, and so are
-    /// those that would repeat another. Only trials of plain processes remain: nothing else can be held.
+    /// those that would repeat another. Only trials remain whose cells can be held by it.
     ///
     /// # Errors
     /// When no trial is left, or its threads already have runtimes.
     pub(crate) fn hold_all(&mut self, reserve: Option<Enforcer>) -> Result<(), InputError> {
         if let Some(enforcer) = reserve {
-            let is_plain =
-                |trial: &TrialPlan| trial.cells.iter().all(|kind| *kind == EngineKind::Bare);
-            self.trials.retain(is_plain);
+            let fits = |trial: &TrialPlan| trial.cells.iter().all(|kind| holds(enforcer, *kind));
+            self.trials.retain(fits);
             if self.trials.is_empty() {
                 return Err(InputError::new(
                     "--reserve",

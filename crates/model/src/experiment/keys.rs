@@ -5,10 +5,10 @@ use toml::de::DeTable;
 
 use super::turns::{LENGTH_NS, MOST_CATCH_UP, MOST_SETTLE};
 use super::until::MOST as MOST_CONDITIONS;
-use crate::file::{Faults, Kind, Place, Shape, keys, names, names_of};
+use crate::file::{Faults, Kind, Place, Shape, Table, keys, names, names_of};
 use crate::task_load::TaskPolicy;
 use crate::{
-    Choice, Enforcer, EngineKind, Limits, LoadForm, LoadKind, Pacing, Scale, Work, taskset,
+    Choice, Enforcer, EngineKind, Limits, LoadForm, LoadKind, Machine, Pacing, Scale, Work, taskset,
 };
 
 pub(super) const KEPT: [(&str, bool); 2] = [("samples", false), ("histogram", true)];
@@ -109,6 +109,7 @@ pub(super) static TOP: Shape = Shape {
         "counters": Kind::Any(&[Kind::Boolean, Kind::Choice(&["window", "activation"])], "true, false, \"window\" or \"activation\""),
             Default "false",
             "whether and how counters are read: by the measuring threads at each activation, or beside the cells every 10 ms; `true`: the former where it is cheap";
+        "machine": Kind::Table(Machine::SHAPE), Without "a `microvm`", "the virtual machine of every cell of engine `qemu`";
         "workload": Kind::Table(&WORKLOAD), Required "{ kind = \"mac\" }", "the task of every cell";
         "scheduling": Kind::Table(&SCHEDULING), Without "its defaults", "class and cpus";
         "trial": Kind::Tables { of: &TRIAL, most: *Limits::TRIALS.end() as usize }, Without "none",
@@ -235,6 +236,7 @@ static TRIAL: Shape = Shape {
         "cpus": CPUS, Without "those of `[scheduling]`", "cpus of this trial's cells, in turn";
         "per_cpu": Kind::Boolean, Default "false",
             "runs `cells` once on every cpu of the trial, else of `[scheduling]`, else of the machine; with `isolate`, the lowest cpu of the machine is left out";
+        "machine": Kind::Table(Machine::SHAPE), Without "that of the experiment", "the virtual machine of its cells of engine `qemu`";
         "competitors": Kind::Number { least: 0.0, most: 0.9 }, Without "0",
             "of a task set: share of a cpu that a competing cell takes beside each cell of the set";
         "reserve": Kind::Choice(&names_of!(["none"], Enforcer::OF_BENCH)), Without "`none`",

@@ -1,5 +1,6 @@
 //! Experiments: the types, next to reading, checking and writing the TOML file and to the overrides of the command line.
 
+mod assign;
 mod counters;
 mod held;
 mod keys;
@@ -30,7 +31,7 @@ pub use trial::{OwnTask, TrialPlan};
 pub use turns::Turns;
 pub use work::{Class, Keep, Limits, Pacing, Scheduling, Work, Workload};
 
-use crate::{Duration, EngineKind, Threshold};
+use crate::{Duration, EngineKind, Machine, Threshold};
 
 /// Version of the experiment file that this timecell reads and writes.
 pub const SCHEMA: i64 = 1;
@@ -56,6 +57,8 @@ pub struct Experiment {
     pub baseline: String,
     /// The unprivileged user who runs rootless cells; `None`: chosen on the machine.
     pub rootless_user: Option<String>,
+    /// The virtual machine of every cell of engine `qemu`, but for what [a trial says](Experiment::machine_of).
+    pub machine: Machine,
     /// Which hardware and kernel counters are recorded.
     pub counters: Counters,
     /// The scale study whose points are the trials.
@@ -93,6 +96,11 @@ impl Experiment {
             jobs: trial.jobs.unwrap_or(self.workload.jobs),
             ..self.workload.clone()
         }
+    }
+
+    /// The virtual machine of the cells of engine `qemu` of a trial.
+    pub fn machine_of(&self, trial: &TrialPlan) -> Machine {
+        trial.machine.or(&self.machine)
     }
 
     /// Times between releases of its trials, ascending, each once.

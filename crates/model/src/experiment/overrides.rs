@@ -1,7 +1,7 @@
 //! The options that override an experiment file.
 
 use super::{ProgramLoad, TaskPolicy};
-use crate::{Bytes, Duration, Enforcer, EngineKind, LoadKind, Threshold};
+use crate::{Duration, Enforcer, EngineKind, LoadKind, Threshold};
 
 /// Options of `timecell bench` that override the file. `None` and empty leave the file's value.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -48,14 +48,6 @@ pub struct Overrides {
     pub rootless_user: Option<String>,
     /// Numbers of cells of a scale study.
     pub counts: Vec<u32>,
-    /// Number of cells that a scale study creates at the same time.
-    pub parallel: Option<i64>,
-    /// Share of the cells of one trial of a scale study that may fail.
-    pub failure_limit: Option<f64>,
     /// Enforcer that holds each cell of a scale study to its share, or those of a task set to their reservations.
     pub reserve: Option<Option<Enforcer>>,
-    /// Memory that a scale study leaves to the rest of the machine.
-    pub memory_reserve: Option<Bytes>,
-    /// How long a scale study may keep ordinary work from running.
-    pub starvation_limit: Option<Duration>,
 }

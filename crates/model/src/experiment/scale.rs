@@ -121,30 +121,6 @@ pub(super) fn check_counts(counts: &[u32]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A share of 0 to 1 in thousandths.
-pub(super) fn thousandths(share: f64) -> Result<u32, Fault> {
-    if (0.0..=1.0).contains(&share) {
-        Ok((share * 1000.0).round() as u32)
-    } else {
-        Err((
-            format!("the failure limit is {share}"),
-            "it must be 0.0 to 1.0, the share of the cells that may fail".to_owned(),
-        ))
-    }
-}
-
-/// How long ordinary work may be kept from running.
-pub(super) fn starvation(time: Duration) -> Result<Duration, Fault> {
-    if Scale::STARVATION_NS.contains(&time.ns()) {
-        Ok(time)
-    } else {
-        Err((
-            format!("the starvation limit is {time}"),
-            "it must be 1s to 60s".to_owned(),
-        ))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

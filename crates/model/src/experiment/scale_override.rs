@@ -1,7 +1,6 @@
 //! Applying the options of the command line to a scale study.
 
-use super::scale::{Fault, check_counts, check_engines, starvation, thousandths};
-use super::work::checked;
+use super::scale::{Fault, check_counts, check_engines};
 use super::{Experiment, Keep, Overrides, Scale};
 use crate::InputError;
 
@@ -11,14 +10,10 @@ pub(crate) fn refuse(options: &Overrides, experiment: &Experiment) -> Result<(),
     if experiment.scale.is_none() {
         let of_studies = [
             ("--counts", !options.counts.is_empty()),
-            ("--parallel", options.parallel.is_some()),
-            ("--failure-limit", options.failure_limit.is_some()),
             (
                 "--reserve",
                 options.reserve.is_some() && experiment.tasks.is_none(),
             ),
-            ("--memory-reserve", options.memory_reserve.is_some()),
-            ("--starvation-limit", options.starvation_limit.is_some()),
         ];
         return match given(&of_studies) {
             None => Ok(()),
@@ -82,17 +77,6 @@ pub(crate) fn apply(options: &Overrides, experiment: &mut Experiment) -> Result<
         check_counts(&options.counts).map_err(faulty("--counts"))?;
         scale.counts.clone_from(&options.counts);
     }
-    if let Some(parallel) = options.parallel {
-        scale.parallel = checked(
-            "--parallel",
-            "number of cells created at the same time",
-            parallel,
-            &Scale::PARALLEL,
-        )?;
-    }
-    if let Some(share) = options.failure_limit {
-        scale.failure_limit = thousandths(share).map_err(faulty("--failure-limit"))?;
-    }
     if let Some(reserve) = options.reserve {
         let known = Scale::reserves();
         if !known.iter().any(|(_, one)| *one == reserve) {
@@ -107,12 +91,6 @@ pub(crate) fn apply(options: &Overrides, experiment: &mut Experiment) -> Result<
             ));
         }
         scale.reserve = reserve;
-    }
-    if let Some(bytes) = options.memory_reserve {
-        scale.memory_reserve = Some(bytes);
-    }
-    if let Some(time) = options.starvation_limit {
-        scale.starvation_limit = starvation(time).map_err(faulty("--starvation-limit"))?;
     }
     experiment.rescale();
     Ok(())

@@ -2,7 +2,7 @@
 
 use super::program::ProgramLoad;
 use super::work::Work;
-use crate::{Duration, Enforcer, EngineKind, LoadPlan, load};
+use crate::{Duration, Enforcer, EngineKind, LoadPlan, Machine, load};
 
 /// One point of the matrix: cells that run together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub struct TrialPlan {
     pub cpus: Vec<u32>,
     /// Whether `cells` runs once on every cpu. A plan replaces it by one cell for each cpu.
     pub per_cpu: bool,
+    /// The virtual machine of its cells of engine `qemu`, where it is not the experiment's.
+    pub machine: Machine,
 }
 
 impl TrialPlan {
@@ -49,6 +51,7 @@ impl TrialPlan {
             parts: Vec::new(),
             cpus: Vec::new(),
             per_cpu: false,
+            machine: Machine::default(),
         }
     }
 

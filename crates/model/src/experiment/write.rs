@@ -7,9 +7,9 @@ use super::{
     Class, Counters, Experiment, Keep, OwnTask, ProgramJobs, ProgramLoad, SCHEMA, Scale, TaskLoad,
     TrialPlan, Turns, Work,
 };
-use crate::file::quoted;
+use crate::file::{Writer, quoted};
 use crate::taskset::TaskCell;
-use crate::{EngineKind, LoadPlan};
+use crate::{EngineKind, LoadPlan, Machine};
 
 impl Experiment {
     /// Writes the experiment as a file that [`Experiment::parse`] reads back to the same value.
@@ -20,6 +20,7 @@ impl Experiment {
         let _ = writeln!(out, "question = {}", quoted(&self.question));
         let _ = writeln!(out, "rounds = {}", self.rounds);
         let _ = writeln!(out, "baseline = {}", quoted(&self.baseline));
+        machine(&mut out, &self.machine);
         if let Some(user) = &self.rootless_user {
             let _ = writeln!(out, "rootless_user = {}", quoted(user));
         }
@@ -112,6 +113,7 @@ impl Experiment {
             if trial.per_cpu {
                 let _ = writeln!(out, "per_cpu = true");
             }
+            machine(&mut out, &trial.machine);
         }
         out
     }
@@ -214,6 +216,13 @@ fn reservations(out: &mut String, cells: &[TaskCell]) {
         if let Some(priority) = cell.server.and_then(|server| server.priority) {
             let _ = writeln!(out, "priority = {priority}");
         }
+    }
+}
+
+/// The line of a virtual machine, if anything is said of it.
+fn machine(out: &mut String, machine: &Machine) {
+    if *machine != Machine::default() {
+        let _ = writeln!(out, "machine = {}", Writer::inline(machine));
     }
 }
 

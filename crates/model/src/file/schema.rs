@@ -134,7 +134,13 @@ mod tests {
     #[test]
     fn every_table_is_defined_once_and_every_default_is_json() {
         let experiment = crate::experiment::FORMAT;
-        for format in [crate::mission::FORMAT, crate::taskset::FORMAT, experiment] {
+        let board = crate::board::FORMAT;
+        for format in [
+            crate::mission::FORMAT,
+            crate::taskset::FORMAT,
+            experiment,
+            board,
+        ] {
             let shapes = format.top.all();
             let mut names: Vec<&str> = shapes.iter().map(|shape| shape.name).collect();
             names.sort_unstable();

@@ -8,6 +8,7 @@ mod endless;
 #[cfg(test)]
 mod kept;
 mod page;
+mod reap;
 mod reports;
 mod turns;
 
@@ -16,6 +17,7 @@ pub(crate) use endless::Endless;
 pub use page::{TaskOnPage, prepare_page, tasks_on};
 pub(crate) use reports::{Reporting, Started};
 
+use std::cell::RefCell;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
@@ -23,6 +25,7 @@ use std::path::Path;
 use timecell_client::layout::VARIABLE;
 
 use crate::control::Stage;
+use reap::{Reaper, ended};
 
 /// Time for a program to end once it is asked to, ns.
 const ENDING_NS: i64 = 2_000_000_000;
@@ -34,6 +37,7 @@ pub(crate) struct Program {
     argv: Vec<*mut libc::c_char>,
     environment: Vec<*mut libc::c_char>,
     settings: Settings,
+    reaper: RefCell<Option<Reaper>>,
 }
 
 /// How it is started: no input, its output is dropped, its errors go to the cell's log.
@@ -72,6 +76,7 @@ impl Program {
             argv: pointers(&words),
             environment: pointers(&environment),
             settings: Settings::new()?,
+            reaper: RefCell::new(None),
             _texts: words.into_iter().chain(environment).collect(),
         })
     }
@@ -96,14 +101,33 @@ impl Program {
         }
     }
 
-    /// Runs it from its start to its exit.
+    /// Has its executions reaped by a thread of its own from now on, so that none is reaped in a real-time class.
+    ///
+    /// # Errors
+    /// An errno: no more threads or descriptors.
+    pub fn with_reaper(self) -> Result<Program, i32> {
+        self.reaper.replace(Some(Reaper::start()?));
+        Ok(self)
+    }
+
+    /// Runs it from its start to its exit; it may be reaped later.
     pub fn execute(&self) -> Result<(), (Stage, i32)> {
         let pid = self.start()?;
-        match wait(pid, 0) {
+        let status = ended(pid, 0);
+        match self.reaper.borrow().as_ref() {
+            Some(reaper) => reaper.take(pid),
+            None => reap::reap(pid),
+        }
+        match status {
             Some(0) => Ok(()),
             Some(status) => Err((Stage::Exit, status)),
             None => Err((Stage::Start, libc::ECHILD)),
         }
+    }
+
+    /// Waits until all executions are reaped.
+    pub fn reap(&self) {
+        self.reaper.take();
     }
 }
 
@@ -154,22 +178,6 @@ impl Drop for Settings {
         unsafe {
             libc::posix_spawn_file_actions_destroy(&raw mut self.actions);
             libc::posix_spawnattr_destroy(&raw mut self.attributes);
-        }
-    }
-}
-
-/// The status of a child that has ended; `None` with WNOHANG while it has not, and where there is no such child.
-fn wait(pid: libc::pid_t, flags: libc::c_int) -> Option<i32> {
-    let mut status = 0;
-    loop {
-        // SAFETY: `status` is valid for the write.
-        let answer = unsafe { libc::waitpid(pid, &raw mut status, flags) };
-        if answer == pid {
-            return Some(status);
-        }
-        // SAFETY: the address is valid for the calling thread.
-        if answer == 0 || unsafe { *libc::__errno_location() } != libc::EINTR {
-            return None;
         }
     }
 }

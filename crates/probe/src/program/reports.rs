@@ -13,7 +13,8 @@ use timecell_client::layout::{CLAIMED, Head, Identity, RING, identity_at, page_b
 
 use super::beside::Beside;
 use super::page::{Job, SLOTS, Watched};
-use super::{ENDING_NS, Program, wait};
+use super::reap::{ended, reap};
+use super::{ENDING_NS, Program};
 use crate::args::ProbeArgs;
 use crate::control::Stage;
 use crate::map::Map;
@@ -184,7 +185,7 @@ impl Started {
 
     pub(super) fn has_ended(&mut self) -> Option<i32> {
         if self.ended.is_none() {
-            self.ended = wait(self.pid, libc::WNOHANG);
+            self.ended = ended(self.pid, libc::WNOHANG);
         }
         self.ended
     }
@@ -246,8 +247,9 @@ impl Drop for Started {
     fn drop(&mut self) {
         if self.has_ended().is_none() {
             self.signal(libc::SIGKILL);
-            let _ = wait(self.pid, 0);
+            let _ = ended(self.pid, 0);
         }
+        reap(self.pid);
     }
 }
 

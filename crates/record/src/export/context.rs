@@ -41,9 +41,14 @@ fn rfc_3339(ns: i64) -> Option<String> {
 /// The columns with which every table begins.
 pub(super) const WHERE: [&str; 2] = ["run", "host"];
 
-/// The values of [`WHERE`].
+/// The values of [`WHERE`]. The name of an emulated machine says that it is one.
 pub(super) fn place_of(run: &Run) -> Result<[String; 2], RecordError> {
-    Ok([run.name(), run.provenance()?.hostname.unwrap_or_default()])
+    let provenance = run.provenance()?;
+    let mut host = provenance.hostname.unwrap_or_default();
+    if provenance.virtualization.emulated.is_some() {
+        host += &format!(" ({})", host::virt::NOT_REPRESENTATIVE);
+    }
+    Ok([run.name(), host])
 }
 
 /// Converts a failure to write a row.
@@ -120,7 +125,7 @@ pub(super) const COLUMNS: [Column; 13] = {
         Column {
             name: "cell",
             kind: Kind::Text,
-            of: |_, _, cell| Text(cell.id.clone()),
+            of: |_, _, cell| Text(cell.id.clone() + cell.caution()),
         },
         Column {
             name: "engine",

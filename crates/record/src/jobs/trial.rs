@@ -116,6 +116,35 @@ pub enum SetBy {
     Cell,
     /// The coordinator, from outside, by pid.
     Coordinator,
+    /// The coordinator those of the threads that execute the virtual cpus, and inside the machine the cell its own.
+    Guest,
+}
+
+/// The virtual machine that is a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineRecord {
+    /// Name of its board, or the path of the board's file.
+    pub board: String,
+    /// Release of its kernel.
+    pub kernel: String,
+    /// Number of its virtual cpus.
+    pub vcpus: u32,
+    /// Its memory, bytes.
+    pub memory_bytes: u64,
+    /// Whether KVM executes it; else QEMU's translator does, and its times are not representative.
+    pub kvm: bool,
+    /// Why KVM does not, where it was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_not_kvm: Option<String>,
+    /// From the start of QEMU until the guest answered, ns.
+    pub boot_ns: i64,
+    /// The guest's CLOCK_MONOTONIC minus the host's before the jobs, ns. The instants of its samples are on the host's clock: this was
+    /// taken from each.
+    pub clock_offset_ns: i64,
+    /// How far that can be wrong: half the time that asking took, ns.
+    pub clock_error_ns: i64,
+    /// The same difference after the jobs, less the one before, ns.
+    pub clock_drift_ns: i64,
 }
 
 /// One cell of a trial.
@@ -142,6 +171,9 @@ pub struct CellRecord {
     pub create_ns: Option<i64>,
     /// The cell's first clock reading after the barrier's instant, CLOCK_MONOTONIC ns.
     pub started_ns: Option<i64>,
+    /// The virtual machine, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineRecord>,
     /// Remarks that affect the result, such as memory that could not be locked.
     pub notes: Vec<String>,
     /// Why the cell failed; `None` when it is good.
@@ -156,6 +188,14 @@ pub struct CellRecord {
 }
 
 impl CellRecord {
+    /// What belongs behind its name everywhere: whether it is a virtual machine whose instructions were translated.
+    pub fn caution(&self) -> &'static str {
+        match self.machine.as_ref().is_some_and(|machine| !machine.kvm) {
+            true => " (emulated)",
+            false => "",
+        }
+    }
+
     /// The names of its samples files, that of the task that is compared first.
     pub fn samples_names(&self) -> Vec<String> {
         let beside = (2..=self.reported.len()).map(|number| beside_id(&self.id, number));

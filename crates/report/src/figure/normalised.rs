@@ -19,6 +19,8 @@ pub(super) fn draw(data: &JobsStudy) -> Option<Figure> {
     // All of them: the other figures draw only some of many cells.
     let tasks: Vec<(&str, &TaskSummary)> = (data.summary.cells.iter())
         .filter_map(|cell| Some((cell.trial.as_str(), cell.task.as_ref()?)))
+        // A task without a good job has no curve.
+        .filter(|(_, task)| !task.response_ccdf.is_empty())
         .collect();
     let mut trials: Vec<&str> = Vec::new();
     let mut names: Vec<&str> = Vec::new();

@@ -20,7 +20,7 @@ pub(super) fn table(summary: &RunSummary, metric: Metric) -> Table<(&CellSummary
     );
     let within = |turns: &InTurns, ratio: fn(&stats::WithinStates) -> &Option<Ratio>| {
         let Some(within) = &turns.within else {
-            return "one state".into();
+            return "no shared states".into();
         };
         match ratio(within) {
             Some(ratio) => told(ratio, turns.comparison.rounds),

@@ -78,6 +78,9 @@ pub(crate) fn run_head(
             @if let Some(finished) = &manifest.finished { ", finished " (finished) }
             ", " (provenance.one_line())
         }
+        @if let Some(caution) = provenance.virtualization.caution() {
+            p.banner.bad role="note" { strong { "Caution:" } " " (clean(&caution)) "." }
+        }
         (banners)
     }
 }

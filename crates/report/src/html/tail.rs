@@ -1,10 +1,10 @@
-//! Tails: curves where the jobs pass the tests, else the reason; periodic spikes and regimes.
+//! Tails: curves where the jobs pass the tests, else the reason; periodic spikes and states.
 
 use super::drawn;
 use super::section::{Page, Section};
 use crate::figure::TAIL;
 use crate::grid::{Cell, Table};
-use crate::tails::{chance, curve_name, images, jobs, jobs_ns, regimes_text};
+use crate::tails::{chance, curve_name, images, jobs, jobs_ns, states_alone, states_text};
 use maud::{Markup, html};
 use record::summary::{Metric, TailSummary};
 use stats::{CurvePoint, Spikes, TAIL_JOBS};
@@ -39,13 +39,13 @@ fn measured(page: &Page, tails: &[&TailSummary]) -> Markup {
              reasons stand in its place. It describes the inputs and the conditions of this run, and bounds nothing beyond them."
             @if let Some(most) = tails.iter().filter_map(|tail| tail.tail.kept).max() {
                 " The run kept histograms, so the curve rests on the worst jobs alone, at most " (count(most)) " of each cell, and on the record \
-                 of each interval. No worst job is missing, so the fit and its tests are the same; but regimes shorter than a few \
+                 of each interval. No worst job is missing, so the fit and its tests are the same; but states shorter than a few \
                  intervals, and periods much shorter than the distance between two of the worst jobs, could not be seen."
             }
         }
         @for tail in tails {
-            @if let Some(regimes) = &tail.tail.regimes {
-                p { strong { (clean(&tail.label)) } ": the " (tail.metric.title()) " " (regimes_text(regimes, tail)) "." }
+            @if let Some(states) = states_alone(&page.data.summary, tail) {
+                p { strong { (clean(&tail.label)) } ": the " (tail.metric.title()) " " (states_text(states, tail)) "." }
             }
         }
         (spikes(tails))

@@ -2,6 +2,7 @@
 
 mod crowded;
 mod deadlines;
+mod devices;
 mod golden;
 mod isolation;
 mod judge;

@@ -59,7 +59,7 @@ fn a_curve_or_the_reason() {
     let spikes = tail("podman").spikes.unwrap();
     assert!((spikes.period_jobs - 125.0).abs() < 0.1, "{spikes:?}");
     assert!((spikes.share - 0.016).abs() < 0.001, "{spikes:?}");
-    assert!(tail("crun").refusals.contains(&Refusal::Regimes));
+    assert!(tail("crun").refusals.contains(&Refusal::OwnStates));
 
     let said = findings(&summary).join("\n");
     for part in [
@@ -67,7 +67,7 @@ fn a_curve_or_the_reason() {
         "podman: the execution time spikes to",
         "every 125.0 jobs (125.0 ms), for 2 jobs each: 48 of 48 spikes keep to this period, 1.60 % of all jobs",
         "Seen once per job, one every 0.992 ms or every 1.008 ms would look the same.",
-        "crun: the execution time alternates between two regimes with medians of",
+        "crun: the execution time alternates between two states of its own, with medians of",
     ] {
         assert!(said.contains(part), "{part} in {said}");
     }
@@ -75,7 +75,7 @@ fn a_curve_or_the_reason() {
     for part in [
         "podman",
         "spikes to",
-        "bimodal: ",
+        "two states of its own: ",
         "pWCET: one job in 60,000",
     ] {
         assert!(lines.contains(part), "{part} in {lines}");
@@ -86,7 +86,7 @@ fn a_curve_or_the_reason() {
         "id=\"tail-t\"",
         "Spikes that come periodically",
         "The spikes are periodic, so long jobs are not independent events.",
-        "Two regimes alternate, so jobs do not share one distribution.",
+        "Two states alternate, so jobs do not share one distribution.",
     ] {
         assert!(page.contains(part), "{part}");
     }

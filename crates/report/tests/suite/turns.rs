@@ -236,7 +236,7 @@ fn stays_of_cells_in_turns_are_told_by_the_clock() {
         .unwrap();
     let spacing_ms = tail.spacing_ns.unwrap() / 1e6;
     assert!((4.0..4.4).contains(&spacing_ms), "{spacing_ms}");
-    let slow = tail.tail.regimes.unwrap().slow;
+    let slow = tail.tail.states.unwrap().slow;
     let stay_ms = slow.dwell_ns.unwrap() / 1e6;
     let by_spacing = slow.dwell_jobs * spacing_ms;
     assert!((0.7..1.4).contains(&(stay_ms / by_spacing)), "{slow:?}");
@@ -285,8 +285,8 @@ fn a_quiet_machine_has_one_state_and_a_plain_conclusion() {
     let least = turns.least_state_share.unwrap();
     assert!((0.02..=0.1).contains(&least), "{least}");
     let told = format!(
-        "One state of the machine was seen; another, in which jobs take 1.5 times as long for 10 to 160 jobs at a time, would have been \
-         found if it held at least {} of jobs.",
+        "The execution time of all cells together shows no second state of the machine; one in which jobs take 1.5 times as long \
+         for 10 to 160 jobs at a time would have been found if it held at least {} of jobs.",
         timecell_report::part(least)
     );
     assert!(found.contains(&told), "{told}: {found:#?}");

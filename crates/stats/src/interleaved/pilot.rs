@@ -2,7 +2,7 @@
 
 use super::{Turn, lap_logs, log, mean, turns_of};
 use crate::compare::{Side, student};
-use crate::tail::regimes::SLOWER;
+use crate::tail::states::SLOWER;
 use crate::{DEFAULT_CONFIDENCE, median_of};
 use statrs::distribution::{Beta, ChiSquared, ContinuousCDF};
 

@@ -3,7 +3,7 @@
 
 use super::{Turn, lap_logs, round_log};
 use crate::compare::{FEWEST_ROUNDS, Ratio};
-use crate::tail::regimes::{self, SHORTEST, SLOWER};
+use crate::tail::states::{self, SHORTEST, SLOWER};
 use crate::{Share, median_of};
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ pub struct WithinStates {
 
 impl States {
     /// Looks for two states in the jobs of all arms together, in the order of time: a hidden Markov model over the logarithms of
-    /// medians of short blocks, held against drift and against a heavy tail as in [`Regimes`](crate::Regimes).
+    /// medians of short blocks, held against drift and against a heavy tail as in [`OwnStates`](crate::OwnStates).
     ///
     /// A state belongs to the machine and not to an arm, so each arm's own level is taken away first: its median ratio to the
     /// first arm over laps, which states do not disturb as long as most laps lie within one; then, with states known, that within
@@ -55,7 +55,7 @@ impl States {
         let mut found = None;
         for _ in 0..PASSES {
             let sequences = sequences(rounds, &levels, block)?;
-            let model = regimes::two_levels(&sequences)?;
+            let model = states::two_levels(&sequences)?;
             let states = States {
                 evidence: model.evidence,
                 factor: (model.mean[1] - model.mean[0]).exp(),

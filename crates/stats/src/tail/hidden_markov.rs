@@ -173,7 +173,7 @@ pub(super) fn normal_of(values: &[f64]) -> (f64, f64) {
     (mean, variance.sqrt())
 }
 
-/// The log likelihood of one regime whose neighbours resemble each other: a first-order autoregression with normal
+/// The log likelihood of one state whose neighbours resemble each other: a first-order autoregression with normal
 /// noise. It has three parameters.
 pub(super) fn autoregression(sequences: &[Vec<f64>]) -> f64 {
     let (mean, sd) = normal_of(&sequences.concat());

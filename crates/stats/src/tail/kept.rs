@@ -3,12 +3,12 @@
 //!
 //! Nothing above the largest value that was left out is missing, so exceedances of any threshold from there on are as
 //! complete as those of raw jobs, and the fit, its tests and the curve are the same. Maxima of intervals stand for
-//! maxima of blocks. Features that need every job cannot be seen: regimes shorter than a few intervals, and periods much
+//! maxima of blocks. Features that need every job cannot be seen: states shorter than a few intervals, and periods much
 //! shorter than the distance between two of the largest jobs.
 
 use super::blocks::Maxima;
 use super::cluster::Exceedance;
-use super::{Refusal, Tail, TailRound, Top, regimes, spikes};
+use super::{Refusal, Tail, TailRound, Top, spikes, states};
 use crate::median_of;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -75,7 +75,7 @@ impl Tail {
         let spans = rounds.iter().map(|round| f64::from(round.span)).collect();
         tail.spikes = spikes::find_among(&sparse, spans, &top, jobs as usize, from);
         let interval_jobs = interval_jobs(rounds);
-        tail.regimes = regimes(rounds, interval_jobs);
+        tail.states = states(rounds, interval_jobs);
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         tail.stationary(maxima(rounds, interval_jobs), &mut random);
         tail.fit(jobs as usize, &top.exceedances, &mut random);
@@ -126,8 +126,8 @@ fn maxima(rounds: &[KeptRound], interval_jobs: usize) -> Maxima {
     Maxima::joined(by_round.collect(), interval_jobs)
 }
 
-/// Regimes among the medians of intervals; stays are turned into jobs.
-fn regimes(rounds: &[KeptRound], interval_jobs: usize) -> Option<super::Regimes> {
+/// OwnStates among the medians of intervals; stays are turned into jobs.
+fn states(rounds: &[KeptRound], interval_jobs: usize) -> Option<super::OwnStates> {
     let medians: Vec<Vec<i64>> = rounds
         .iter()
         .map(|round| round.intervals.iter().map(|one| one.median_ns).collect())
@@ -142,9 +142,9 @@ fn regimes(rounds: &[KeptRound], interval_jobs: usize) -> Option<super::Regimes>
             releases_ns: &[],
         })
         .collect();
-    let mut found = regimes::find(&rounds)?;
-    for regime in [&mut found.fast, &mut found.slow] {
-        regime.dwell_jobs *= interval_jobs as f64;
+    let mut found = states::find(&rounds)?;
+    for state in [&mut found.fast, &mut found.slow] {
+        state.dwell_jobs *= interval_jobs as f64;
     }
     Some(found)
 }

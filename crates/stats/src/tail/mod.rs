@@ -1,11 +1,11 @@
 //! The tail of a cell's times: how long the longest of many jobs may take, whether long jobs come periodically, and
-//! whether two regimes alternate.
+//! whether two states alternate.
 //!
 //! A curve of exceedance probabilities (pWCET for execution times, pWCRT for response times) is given only where the
 //! jobs pass every test that it rests on; where they do not, the reasons are the result. Measurement-based
 //! probabilistic timing analysis asks for this (Cucu-Grosjean et al., "Measurement-based probabilistic timing analysis
 //! for multi-path programs", ECRTS 2012), and Coles, "An Introduction to Statistical Modeling of Extreme Values",
-//! Springer 2001, explains it. Here are fits, tests, the search for spikes and regimes; sentences and pictures are not.
+//! Springer 2001, explains it. Here are fits, tests, the search for spikes and states; sentences and pictures are not.
 
 mod blocks;
 mod cluster;
@@ -18,16 +18,16 @@ mod kept;
 mod lmoments;
 mod pareto;
 mod refusal;
-pub(crate) mod regimes;
 mod spikes;
+pub(crate) mod states;
 mod switching;
 mod threshold;
 mod ties;
 
 pub use kept::{KeptInterval, KeptRound};
 pub use refusal::Refusal;
-pub use regimes::{Regime, Regimes};
 pub use spikes::Spikes;
+pub use states::{OwnStates, State};
 
 use blocks::Maxima;
 use cluster::Exceedance;
@@ -69,8 +69,9 @@ pub struct Tail {
     pub blocks: Option<Blocks>,
     /// Spikes that come periodically.
     pub spikes: Option<Spikes>,
-    /// Two regimes that alternate.
-    pub regimes: Option<Regimes>,
+    /// Two states that alternate.
+    #[serde(rename = "regimes")]
+    pub states: Option<OwnStates>,
 }
 
 /// One point of a curve.
@@ -151,7 +152,7 @@ impl Tail {
         }
         let top = Top::of(&rounds, jobs);
         tail.spikes = spikes::find(&rounds, &top);
-        tail.regimes = regimes::find(&rounds);
+        tail.states = states::find(&rounds);
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         tail.stationary(Maxima::of(&rounds), &mut random);
         tail.fit(jobs, &top.exceedances, &mut random);
@@ -168,7 +169,7 @@ impl Tail {
             peaks: None,
             blocks: None,
             spikes: None,
-            regimes: None,
+            states: None,
         }
     }
 
@@ -204,8 +205,8 @@ impl Tail {
         if self.spikes.is_some() {
             refusals.push(Refusal::Periodic);
         }
-        if self.regimes.is_some() {
-            refusals.push(Refusal::Regimes);
+        if self.states.is_some() {
+            refusals.push(Refusal::OwnStates);
         }
         let all = maxima.all();
         if all.len() < blocks::FEWEST {

@@ -53,9 +53,10 @@ pub enum Refusal {
     /// Spikes come periodically.
     #[error("the spikes are periodic, so long jobs are not independent events")]
     Periodic,
-    /// Two regimes alternate.
-    #[error("two regimes alternate, so jobs do not share one distribution")]
-    Regimes,
+    /// Two states alternate.
+    #[serde(rename = "regimes")]
+    #[error("two states alternate, so jobs do not share one distribution")]
+    OwnStates,
     /// Block maxima are correlated.
     #[error("block maxima depend on those before them (Ljung-Box on ranks, p {})", shown(*p_value))]
     Dependent {

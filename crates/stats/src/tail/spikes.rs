@@ -354,7 +354,7 @@ impl Level {
             .sum()
     }
 
-    /// Power, frequency and chance. Powers are taken relative to those beside the line, so that bursts and regimes,
+    /// Power, frequency and chance. Powers are taken relative to those beside the line, so that bursts and states,
     /// which raise a whole range of frequencies, do not pass for periods.
     fn judge(&self, frequency: f64) -> (f64, f64, f64) {
         let rounds = self.rounds.iter().filter(|r| !r.is_empty()).count() as f64;

@@ -284,8 +284,8 @@ mod tests {
         assert!((model.factor - 0.999).abs() < 0.002, "{}", model.factor);
         assert!((model.stay[0] - 0.9975).abs() < 0.001, "{:?}", model.stay);
         assert!((model.stay[1] - 0.95).abs() < 0.02, "{:?}", model.stay);
-        assert!(super::super::regimes::two_levels(&two).is_some());
-        assert!(super::super::regimes::two_levels(&[sequence(0.0)]).is_none());
+        assert!(super::super::states::two_levels(&two).is_some());
+        assert!(super::super::states::two_levels(&[sequence(0.0)]).is_none());
         assert_eq!(Switching::fit(&[vec![1.0; 50]]), None);
     }
 }

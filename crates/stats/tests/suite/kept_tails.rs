@@ -172,13 +172,13 @@ fn drift_and_regimes_show_in_the_intervals() {
         *value += if at / 10_000 % 2 == 1 { 900_000 } else { 0 };
     }
     let tail = study(&[jobs], 500, 0);
-    let regimes = tail.regimes.unwrap();
-    assert!((regimes.slow.share - 0.5).abs() < 0.05, "{regimes:?}");
+    let states = tail.states.unwrap();
+    assert!((states.slow.share - 0.5).abs() < 0.05, "{states:?}");
     assert!(
-        (regimes.slow.dwell_jobs - 10_000.0).abs() < 1_500.0,
-        "{regimes:?}"
+        (states.slow.dwell_jobs - 10_000.0).abs() < 1_500.0,
+        "{states:?}"
     );
-    assert!(tail.refusals.contains(&Refusal::Regimes));
+    assert!(tail.refusals.contains(&Refusal::OwnStates));
 }
 
 #[test]

@@ -187,30 +187,30 @@ fn two_regimes_are_found_and_refused() {
         })
         .collect();
     let tail = study(&rounds);
-    let regimes = tail.regimes.unwrap();
-    assert!((regimes.slow.share - 1.0 / 6.0).abs() < 0.06, "{regimes:?}");
+    let states = tail.states.unwrap();
+    assert!((states.slow.share - 1.0 / 6.0).abs() < 0.06, "{states:?}");
     assert!(
-        (700_000..1_300_000).contains(&regimes.fast.median_ns),
-        "{regimes:?}"
+        (700_000..1_300_000).contains(&states.fast.median_ns),
+        "{states:?}"
     );
     assert!(
-        (45_000_000..80_000_000).contains(&regimes.slow.median_ns),
-        "{regimes:?}"
+        (45_000_000..80_000_000).contains(&states.slow.median_ns),
+        "{states:?}"
     );
     assert!(
-        (150.0..500.0).contains(&regimes.fast.dwell_jobs),
-        "{regimes:?}"
+        (150.0..500.0).contains(&states.fast.dwell_jobs),
+        "{states:?}"
     );
     assert!(
-        (35.0..100.0).contains(&regimes.slow.dwell_jobs),
-        "{regimes:?}"
+        (35.0..100.0).contains(&states.slow.dwell_jobs),
+        "{states:?}"
     );
     assert!(tail.curve.is_empty());
-    assert!(tail.refusals.contains(&Refusal::Regimes));
+    assert!(tail.refusals.contains(&Refusal::OwnStates));
     assert_eq!(tail.spikes, None);
 }
 
-/// Shapes neither periodic nor of two regimes are not called so: heavy tails, bursts, drift, correlation, mixtures.
+/// Shapes neither periodic nor of two states are not called so: heavy tails, bursts, drift, correlation, mixtures.
 #[test]
 fn other_shapes_are_not_called_spikes_or_regimes() {
     for seed in 0..20 {
@@ -249,7 +249,7 @@ fn other_shapes_are_not_called_spikes_or_regimes() {
             let tail = study(&[values]);
             assert_eq!(tail.spikes, None, "{name} {seed}");
             if name != "bursts" {
-                assert_eq!(tail.regimes, None, "{name} {seed}");
+                assert_eq!(tail.states, None, "{name} {seed}");
             }
         }
     }
@@ -296,7 +296,7 @@ fn the_least_is_said_of_the_least() {
         }]
     );
     let constant = study(&[vec![5_000; 4_000]]);
-    assert_eq!((constant.spikes, constant.regimes), (None, None));
+    assert_eq!((constant.spikes, constant.states), (None, None));
     assert!(
         matches!(constant.refusals[..], [Refusal::FewDistinct { .. }]),
         "{constant:?}"

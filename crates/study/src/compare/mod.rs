@@ -42,6 +42,16 @@ impl Compared {
     }
 }
 
+/// What is said of every comparison of these two.
+pub(crate) fn cautions(first: &Run, second: &Run) -> Result<Vec<String>, RecordError> {
+    let mut cautions = vec![NOT_INTERLEAVED.to_owned()];
+    for run in [first, second] {
+        let caution = run.provenance()?.virtualization.caution();
+        cautions.extend(caution.map(|caution| format!("{}: {caution}.", run.name())));
+    }
+    Ok(cautions)
+}
+
 /// Two studied runs side by side. Ratios are of the second to the first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunComparison {
@@ -97,7 +107,7 @@ pub(crate) fn compare_with(
     let summaries = [study(first)?.summary, studied.clone()];
     let sources = [Source::open(first)?, Source::open(second)?];
     let metric = metrics(sources[0].plan.workload.work)[0];
-    let mut cautions = vec![NOT_INTERLEAVED.to_owned()];
+    let mut cautions = cautions(first, second)?;
     let (pairs, uneven) = pairs(&sources, [&summaries[0], &summaries[1]], metric)?;
     if uneven {
         cautions.push(

@@ -144,7 +144,7 @@ pub(crate) fn compare_readings(
         absent.map(|subject| subject.label.clone()).collect()
     };
     let experiment = conditions(kind, first, second)?;
-    let mut cautions = vec![super::NOT_INTERLEAVED.to_owned()];
+    let mut cautions = super::cautions(first, second)?;
     if !experiment.is_empty() {
         cautions.push("The conditions differ, which may explain the differences.".to_owned());
     }

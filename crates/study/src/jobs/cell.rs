@@ -73,6 +73,8 @@ pub(super) fn study(
                 .map(|part| part.header),
         );
     }
+    let cautions = cells.iter().map(|cell| cell.caution());
+    let caution = cautions.max().unwrap_or_default();
     let notes = notes(&cells, &headers);
     let rounds = primary.len() as u32;
     let task = task.map(|task| task_summary(task, &cells, primary));
@@ -83,7 +85,7 @@ pub(super) fn study(
         trial: trial.name.clone(),
         cell: id.to_owned(),
         label: task.as_ref().map_or_else(
-            || label(trial, id),
+            || label(trial, id) + caution,
             |task| {
                 let same = |cell: &&CellRecord| {
                     cell.task
@@ -94,9 +96,9 @@ pub(super) fn study(
                     .first()
                     .map_or(0, |r| r.cells.iter().filter(same).count());
                 if twins > 1 {
-                    format!("{}/{}.{}", trial.name, task.cell, task.name)
+                    format!("{}/{}.{}{caution}", trial.name, task.cell, task.name)
                 } else {
-                    format!("{}/{}", trial.name, task.name)
+                    format!("{}/{}{caution}", trial.name, task.name)
                 }
             },
         ),

@@ -1,10 +1,10 @@
 //! Sums up a supply study: fits, and their promises.
 
 use analysis::empirical::{self, Span, cyclic_rate, least_delay, least_of, shortfall, windows};
-use analysis::linux::TickSupply;
+use analysis::linux::{Means, TickSupply};
 use analysis::reservation::{BoundedDelay, Periodic};
 use analysis::{Ns, Supply};
-use model::Enforcer;
+use feasibility::means;
 use record::RecordError;
 use record::run::Run;
 use record::supply::gaps::{Gap, Stretch};
@@ -229,9 +229,7 @@ fn measured(
     let least = least_of(&spans, &windows(held.budget_ns, held.period_ns, longest));
     let textbook = Periodic::new(held.budget_ns, held.period_ns).ok()?;
     let bound = BoundedDelay::of(&textbook);
-    let by_tick = machine
-        .tick_ns()
-        .and_then(|tick| by_tick(&held, tick, machine.deadline_by_timer));
+    let by_tick = (machine.tick_ns()).and_then(|_| by_tick(&held, machine));
     let of_tick = |pick: fn(&TickSupply) -> BoundedDelay| {
         let model = pick(by_tick.as_ref()?);
         Some(promise(&model, kept(&least, &model, host)))
@@ -263,22 +261,15 @@ fn measured(
     })
 }
 
-/// The bound of an enforcer under this tick.
-fn by_tick(held: &Budget, tick: Ns, deadline_by_timer: Option<bool>) -> Option<TickSupply> {
+/// The bound of an enforcer on this machine; `None` where no tick ends its budgets.
+fn by_tick(held: &Budget, machine: &Machine) -> Option<TickSupply> {
     let (budget, period) = (held.budget_ns, held.period_ns);
-    match held.enforcer {
-        Enforcer::RtCgroup => TickSupply::rt_cgroup(budget, period, tick).ok(),
-        Enforcer::Deadline => {
-            let tick = if deadline_by_timer == Some(true) {
-                0
-            } else {
-                tick
-            };
+    match means(held.enforcer, machine)? {
+        Means::RtCgroup(tick) => TickSupply::rt_cgroup(budget, period, tick).ok(),
+        Means::Deadline(tick) | Means::Hcbs(tick) => {
             TickSupply::deadline(budget, period, tick).ok()
         }
-        // A server of that class; HRTICK_DL starts its timer for threads only.
-        Enforcer::Hcbs => TickSupply::deadline(budget, period, tick).ok(),
-        Enforcer::Freezer | Enforcer::CpusetOnly => None,
+        Means::Freezer(_) => None,
     }
 }
 

@@ -331,10 +331,7 @@ fn deadline(
                 .map(move |thread| (at, thread))
         })
         .collect();
-    let tick = match facts.machine.deadline_by_timer {
-        Some(true) => 0,
-        _ => facts.tick_ns(),
-    };
+    let tick = facts.machine.runtime_tick_ns();
     let span = match facts.deadline_on_one_cpu {
         Ok(()) => partition::span(cells, facts),
         Err(_) => facts.cpus.len(),

@@ -273,6 +273,6 @@ impl Facts {
 
     /// Length of the scheduler's tick, ns; where the kernel does not say, that of 100 Hz, the longest in use.
     pub fn tick_ns(&self) -> u64 {
-        self.machine.tick_ns().unwrap_or(10_000_000)
+        self.machine.slowest_tick_ns()
     }
 }

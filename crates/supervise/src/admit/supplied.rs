@@ -1,9 +1,10 @@
 //! The supply that admission relies on.
 
 use analysis::empirical::Envelope;
-use analysis::linux::{FreezerSupply, Reaction, TickSupply};
+use analysis::linux::{Means, Reaction};
 use analysis::reservation::{BoundedDelay, Delayed, ReservationError};
 use analysis::{Ns, Supply};
+use feasibility::means;
 use model::Enforcer;
 use record::supply::{Budget, MeasuredSupply, find};
 use serde::Serialize;
@@ -164,38 +165,20 @@ fn behind_others(
 /// the cpu can make it.
 pub(super) fn model(held: &Budget, facts: &Facts) -> Result<BoundedDelay, String> {
     let (budget, period) = (held.budget_ns, held.period_ns);
-    let tick = facts.tick_ns();
-    let supply = match held.enforcer {
-        Enforcer::Deadline => {
-            let tick = if facts.machine.deadline_by_timer == Some(true) {
-                0
-            } else {
-                tick
-            };
-            TickSupply::deadline(budget, period, tick)
-        }
-        Enforcer::RtCgroup => TickSupply::rt_cgroup(budget, period, tick),
-        // A server of SCHED_DEADLINE; HRTICK_DL starts its timer for threads of that class only.
-        Enforcer::Hcbs => TickSupply::deadline(budget, period, tick),
-        Enforcer::Freezer => {
-            let reaction = facts.reaction();
-            return match FreezerSupply::new(budget, period, reaction) {
-                Ok(supply) => Ok(supply.behind),
-                Err(ReservationError::Zero(_)) => Err(format!(
-                    "none of {} every {} is guaranteed when the freezer checks up to {} late, as it did when \
-                     measured",
-                    exact(budget),
-                    exact(period),
-                    exact(reaction.late)
-                )),
-                Err(error) => Err(error.to_string()),
-            };
-        }
-        Enforcer::CpusetOnly => return Err("it has no enforced budget".to_owned()),
+    let means = match means(held.enforcer, &facts.machine) {
+        Some(Means::Freezer(_)) => Means::Freezer(facts.reaction()),
+        Some(means) => means,
+        None => return Err("it has no enforced budget".to_owned()),
     };
-    supply
-        .map(|supply| supply.cautious)
-        .map_err(|error| error.to_string())
+    (means.certain(budget, period)).map_err(|error| match (means, error) {
+        (Means::Freezer(reaction), ReservationError::Zero(_)) => format!(
+            "none of {} every {} is guaranteed when the freezer checks up to {} late, as it did when measured",
+            exact(budget),
+            exact(period),
+            exact(reaction.late)
+        ),
+        (_, error) => error.to_string(),
+    })
 }
 
 /// The budget as measurements name it; `None`: the enforcer holds nothing to a budget.

@@ -127,7 +127,7 @@ pub(super) fn pin(cell: &mut Cell, grant: &Grant) {
     }
 }
 
-/// Whether a cell of this name is in both, with the same definition.
+/// Whether a cell of this name is in both, with the same definition; its description may differ.
 pub(super) fn is_same(before: &Plan, after: &Inputs, name: &str) -> bool {
     let (old, new) = (before.inputs.mission(), after.mission());
     let (Some(cell), Some(new_cell)) = (old.cell(name), new.cell(name)) else {
@@ -136,7 +136,11 @@ pub(super) fn is_same(before: &Plan, after: &Inputs, name: &str) -> bool {
     // A file elsewhere may mean other files by the same relative paths.
     let made =
         |file: &MissionFile, cell| spec::of(file, cell, None, None, std::path::Path::new(name));
-    cell == new_cell
+    let told = model::mission::Cell {
+        description: new_cell.description.clone(),
+        ..cell.clone()
+    };
+    told == *new_cell
         && old.enforcer == new.enforcer
         && made(&before.inputs.file, cell) == made(&after.file, new_cell)
 }

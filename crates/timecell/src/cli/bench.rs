@@ -52,7 +52,7 @@ pub struct Bench {
     /// Resume this run of any kind (`latest`: the newest in runs), which ended early: a power cut, an interrupt, a full disk.
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = of_a_plan())]
     pub resume: Option<PathBuf>,
-    /// Print an experiment file with every key explained, to edit.
+    /// Print an experiment file with the usual keys explained, to edit.
     #[arg(long, exclusive = true)]
     pub template: bool,
     /// List the scenarios.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use model::{Bytes, Duration, Enforcer, EngineKind, LoadKind, TaskPolicy, Threshold};
+use model::{Duration, Enforcer, EngineKind, LoadKind, TaskPolicy, Threshold};
 
 use super::enforcer;
 use super::judge::Judge;
@@ -91,6 +91,10 @@ pub struct Trials {
     /// Unprivileged user who runs rootless cells.
     #[arg(long, value_name = "NAME")]
     pub rootless_user: Option<String>,
+    /// Set a key of the experiment as if it stood in the file, such as workload.steps=5000, scale.parallel=4 or, for the trial of that
+    /// name, trial.crun.jobs=100; without a value, remove it. Other options come after. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
 }
 
 /// The program that runs the jobs, for experiments without a task set.
@@ -197,19 +201,6 @@ pub struct Growth {
     /// Numbers of cells that run together, ascending, comma-separated.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub counts: Vec<u32>,
-    /// Number of cells to create at the same time [default: 8].
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub parallel: Option<i64>,
-    /// Share of a trial's cells that may fail; if more fail, the study of that engine ends [default: 0.01].
-    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
-    pub failure_limit: Option<f64>,
-    /// Memory to leave free, such as 2GiB; if less is free, no more cells are created and those that run are stopped
-    /// [default: a twentieth of the machine's memory].
-    #[arg(long, value_name = "SIZE")]
-    pub memory_reserve: Option<Bytes>,
-    /// Stop the cells if ordinary threads have not run for this long, 1s to 60s [default: 5s].
-    #[arg(long, value_name = "TIME")]
-    pub starvation_limit: Option<Duration>,
 }
 
 /// How cells are held to reservations.

@@ -1,6 +1,6 @@
 //! Tests that help, docs and the template name every engine, load, format and enforcer, in the order of their lists.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::{Arg, Command, CommandFactory};
 use model::mission::ImageKind;
@@ -235,4 +235,43 @@ fn the_examples_are_read() {
     assert!(read.is_ok(), "{read:?}");
     let read = model::taskset::TaskSet::parse(set, &text(set));
     assert!(read.is_ok(), "{read:?}");
+}
+
+/// The options of a command and of all below it: each by its long name, and by its short one where it has one.
+fn options(command: &Command, found: &mut BTreeMap<String, Option<String>>) {
+    let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    found.extend(shown.filter_map(|arg| {
+        let short = arg.get_short().map(|short| format!("-{short}"));
+        Some((format!("--{}", arg.get_long()?), short))
+    }));
+    (command.get_subcommands()).for_each(|below| options(below, found));
+}
+
+/// The options that a page names.
+fn named(page: &str) -> BTreeSet<&str> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    (page.split(|c| !is_part(c)))
+        .filter(|word| word.starts_with('-') && word.contains(char::is_alphabetic))
+        .collect()
+}
+
+#[test]
+fn pages_of_commands_name_every_option_and_no_other() {
+    let mut known = BTreeMap::new();
+    options(&super::command(), &mut known);
+    let pages = ["cli", "run", "control", "hold", "boards", "remote"]
+        .map(page)
+        .join("\n");
+    let all = named(&pages);
+    let is_named = |name: &str, short: Option<&str>| {
+        all.contains(name) || short.is_some_and(|short| all.contains(short))
+    };
+    for (name, short) in &known {
+        assert!(is_named(name, short.as_deref()), "{name} is on no page");
+    }
+    let page = page("cli");
+    for name in (named(&page).into_iter()).filter(|name| name.starts_with("--")) {
+        let is_known = known.contains_key(name) || ["--help", "--version"].contains(&name);
+        assert!(is_known, "{name} is no option");
+    }
 }

@@ -6,7 +6,7 @@ use super::Cli;
 
 /// Verbs by purpose, in the order of the front page. A new verb goes into exactly one group.
 pub const GROUPS: [(&str, &[&str]); 5] = [
-    ("Measure", &["bench", "report", "export"]),
+    ("Measure", &["bench", "report", "export", "board"]),
     ("Analyse", &["analyze", "admit"]),
     (
         "Run",
@@ -30,7 +30,7 @@ const SHORT: [&str; 2] = ["template", "list"];
 
 /// The command line with all that help and man pages say.
 pub fn command() -> Command {
-    let all = Cli::command();
+    let all = super::remote::add(Cli::command());
     let template = template(&all);
     all.help_template(template)
         .mut_subcommand("bench", |bench| {

@@ -21,7 +21,7 @@ use crate::exit::{CommandError, Ended};
 use crate::progress::Teller;
 use crate::{commands, out};
 
-/// An experiment file with every key explained.
+/// An experiment file with the usual keys explained.
 pub const TEMPLATE: &str = include_str!("template.toml");
 
 /// Measures, writes the record, prints its table.
@@ -49,6 +49,7 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
 fn measure(what: &str, options: &Experiment) -> Result<Ended, CommandError> {
     let Judged { judge, measured } = &options.run;
     let mut experiment = scenario::find(what)?;
+    (options.trials.set.iter()).try_for_each(|assignment| experiment.assign(assignment))?;
     if let (Some(tasks), Some(policy)) = (&mut experiment.tasks, options.set.policy) {
         // Before the set is read, because the tasks that can be run depend on it.
         tasks.policy = policy.into();
@@ -279,11 +280,7 @@ fn overrides(options: &Experiment) -> Result<Overrides, InputError> {
         interval: options.kept.interval,
         rootless_user: trials.rootless_user.clone(),
         counts: growth.counts.clone(),
-        parallel: growth.parallel,
-        failure_limit: growth.failure_limit,
         reserve: reserved.reserve,
-        memory_reserve: growth.memory_reserve,
-        starvation_limit: growth.starvation_limit,
         task_policy: set.policy.map(Into::into),
     })
 }

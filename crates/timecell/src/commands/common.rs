@@ -173,14 +173,22 @@ pub fn write_page(path: &Path, page: &str, force: bool) -> Result<String, Comman
     Ok(format!("report  {}{replaced}", path.display()))
 }
 
-/// Writes SVG files into a directory.
-pub fn write_figures(figures: &[(String, String)], dir: &Path) -> Result<usize, CommandError> {
+/// Writes SVG files into a directory; the line below each says whether times of an emulated machine are in it.
+pub fn write_figures(
+    figures: &[(String, String)],
+    dir: &Path,
+    emulated: bool,
+) -> Result<usize, CommandError> {
     host::writer::create_dir_all(dir).map_err(|source| CommandError::File {
         path: dir.to_owned(),
         doing: "create the directory",
         source,
     })?;
+    const END: &str = "</text></svg>";
+    let told = format!("; {}{END}", host::virt::NOT_REPRESENTATIVE);
     for (name, svg) in figures {
+        let cut = svg.strip_suffix(END).filter(|_| emulated);
+        let svg = cut.map_or_else(|| svg.clone(), |rest| rest.to_owned() + &told);
         write_atomically(&dir.join(name), svg.as_bytes())?;
     }
     Ok(figures.len())

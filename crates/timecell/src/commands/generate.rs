@@ -26,6 +26,7 @@ pub fn schema(of: FileKind) -> Result<Ended, CommandError> {
         FileKind::Experiment => model::Experiment::schema(),
         FileKind::Taskset => model::taskset::TaskSet::schema(),
         FileKind::Mission => model::mission::schema(),
+        FileKind::Board => model::Board::schema(),
     };
     out::print(&format!("{schema:#}"));
     Ok(Ended::Fine)

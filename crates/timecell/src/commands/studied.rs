@@ -254,11 +254,16 @@ pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
         out::print(&report::beside_table(beside, style()));
     }
     if let Some(dir) = &options.figures {
-        let count = write_figures(&studied.pictures(run)?, dir)?;
+        let count = write_figures(&studied.pictures(run)?, dir, is_emulated(run)?)?;
         out::print(&format!("figures {count} SVG files in {}", dir.display()));
     }
     out::print(&written);
     ended()
+}
+
+/// Whether the machine that a run was made on was emulated.
+pub fn is_emulated(run: &Run) -> Result<bool, CommandError> {
+    Ok(run.provenance()?.virtualization.emulated.is_some())
 }
 
 /// The part of a run's manifest that is reported beside its summary.
@@ -272,12 +277,13 @@ struct Aside {
 impl Aside {
     fn of(run: &Run, studied: &dyn report::Drawn) -> Result<Aside, CommandError> {
         let manifest = run.manifest()?;
+        let caution = run.provenance()?.virtualization.caution();
         Ok(Aside {
             gaps: match studied.kind() {
                 Kind::Jobs => Vec::new(),
                 _ => manifest.resumed,
             },
-            remarks: manifest.remarks,
+            remarks: caution.into_iter().chain(manifest.remarks).collect(),
         })
     }
 }

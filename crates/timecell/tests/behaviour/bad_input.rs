@@ -53,8 +53,8 @@ fn each_gets_its_sentence_and_code(dir: &Path) {
         &["--histogram", "--quick, "],
     );
     refused(
-        &["bench", "startup", "--parallel", "3"],
-        &["--parallel", "startup"],
+        &["bench", "startup", "--counts", "3"],
+        &["--counts", "startup"],
     );
     for part in ["0", "nan", "inf", "1.5", "0.00001", "200%"] {
         refused(
@@ -133,10 +133,17 @@ fn what_does_not_apply_to_a_scenario_is_refused(dir: &Path) {
         ("startup", "--period 1ms", "does not take this option"),
         ("recovery", "--heartbeat-timeout 1ms", "3ms or more"),
         ("scale", "--counts 2,1", ": the counts do not ascend"),
-        ("scale", "--failure-limit 1.5", ": the failure limit is 1.5"),
-        ("scale", "--starvation-limit 10ms", ": the starvation limit"),
-        ("scale", "--memory-reserve 1", "has no unit"),
-        ("overhead", "--memory-reserve 1GiB", "only `scale`"),
+        ("scale", "--set scale.failure_limit=1.5", "0.0 to 1.0"),
+        ("scale", "--set scale.starvation_limit=10ms", "1s to 60s"),
+        ("scale", "--set scale.memory_reserve=1", "has no unit"),
+        ("scale", "--set scale.paralel=1", "did you mean `parallel`?"),
+        ("overhead", "--set scale.parallel=1", "[scale]"),
+        ("overhead", "--set rounds", "KEY=VALUE"),
+        (
+            "overhead",
+            "--set trial.none.jobs=1",
+            "no table `trial.none`",
+        ),
         ("overhead", "--counts 2", "only `scale`"),
     ] {
         let mut all = vec!["bench", scenario];

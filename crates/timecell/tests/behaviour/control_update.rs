@@ -70,6 +70,11 @@ fn what_does_not_change_is_not_touched(dir: &Path) {
         "[[cell.task]]\nname = \"loop\"\nwcet = \"1ms\"\nperiod = \"1s\"",
     );
     let plain = shell("plain", SLEEPS, "class = \"other\"");
+    let plain_told = shell(
+        "plain",
+        SLEEPS,
+        "class = \"other\"\ndescription = \"told later\"",
+    );
     let old = shell("old", SLEEPS, RESERVED);
     let version = |text: &str| shell("app", &format!("echo version {text}; {SLEEPS}"), RESERVED);
     mission(
@@ -90,7 +95,7 @@ fn what_does_not_change_is_not_touched(dir: &Path) {
     );
     mission(
         dir,
-        &(new.clone() + &steady + &free + &plain + &version("two")),
+        &(new.clone() + &steady + &free + &plain_told + &version("two")),
     );
     let updated = json_of(dir, &["update", "mission.toml", "--window", "300ms"]);
     assert_eq!(updated["committed"], true, "{updated}");

@@ -23,7 +23,8 @@ fn json(dir: &Path, verb: &str, more: &[&str]) -> Value {
     serde_json::from_str(&said.out).unwrap()
 }
 
-#[case(Root, RealTime, GroupBudget(250), Program(PROGRAMS[0]), Program(PROGRAMS[1]), Program(PROGRAMS[2]))]
+// Nobody beside it may have threads of SCHED_DEADLINE, which withdraw bounds.
+#[case(Root, RealTime, GroupBudget(250), DeadlineBudget, Program(PROGRAMS[0]), Program(PROGRAMS[1]), Program(PROGRAMS[2]))]
 fn the_demo_mission_is_admitted_runs_and_is_watched(dir: &Path) {
     let demo = say(dir, &["demo"]).ends_with(0).out;
     // As documented, except for its name: another mission of that name may run on this machine.

@@ -23,6 +23,7 @@ impl Machine {
             "/proc/sys/kernel/sched_rt_runtime_us".into(),
             "/sys/kernel/mm/transparent_hugepage/enabled".into(),
             "/sys/kernel/debug/sched/preempt".into(),
+            "/sys/module/rcutree/parameters/rcu_resched_ns".into(),
             "/sys/kernel/debug/sched/features".into(),
             "/sys/devices/system/clocksource/clocksource0/current_clocksource".into(),
         ];

@@ -10,6 +10,7 @@ use std::sync::{Condvar, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use host::process::Stat;
+use host::sched::{Class, get_class};
 use model::Enforcer;
 
 use crate::hung::Watched;
@@ -281,6 +282,9 @@ fn run_with(case: &'static Case, held: Held) -> std::thread::Result<()> {
     if held.alone {
         end_what_is_left();
     }
+    if held.deadline {
+        wait_for_deadline_threads();
+    }
     let is_apart = !Held::by(case.needs).alone;
     let began = Instant::now();
     let watched = Watched::new(case.name());
@@ -311,6 +315,31 @@ fn run_with(case: &'static Case, held: Held) -> std::thread::Result<()> {
         .push((case.name(), held, began.elapsed()));
     CHANGED.notify_all();
     ended
+}
+
+/// Waits for threads of SCHED_DEADLINE that an earlier case has left on the way to their end, and names them: a mission would count them.
+fn wait_for_deadline_threads() {
+    let since = host::process::start_ticks(std::process::id().cast_signed());
+    let began = Instant::now();
+    let mut told = false;
+    while began.elapsed() < Duration::from_secs(20) {
+        let of_tests = host::process::all()
+            .into_iter()
+            .filter(|pid| host::process::start_ticks(*pid) >= since);
+        let is_one = |tid: &i32| matches!(get_class(*tid), Ok(Class::Deadline { .. }));
+        let Some(tid) = of_tests.flat_map(host::process::threads).find(is_one) else {
+            return;
+        };
+        if !told {
+            let groups = std::fs::read_to_string(format!("/proc/{tid}/cgroup")).unwrap_or_default();
+            eprintln!(
+                "a case waits for a thread of SCHED_DEADLINE: {:?} in {groups}",
+                Stat::of(tid)
+            );
+        }
+        told = true;
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// Ends the cells and the processes of timecell that a failed case has left: real-time threads that nothing accounts for would withdraw every

@@ -1,4 +1,4 @@
-//! Admitting one more cell beside many that run. `tests/supervisor/admission` prints how long it takes; asserted here is only that
+//! Admitting one more cell beside many that run. The campaign `admission` prints how long it takes; asserted here is only that
 //! the cell is added and the others are left alone.
 
 use std::time::{Duration, Instant};

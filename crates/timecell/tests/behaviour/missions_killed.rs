@@ -1,5 +1,5 @@
 //! The supervisor is killed at random moments, again and again: while it starts cells, restarts them, writes its journal,
-//! adopts cells. See `tests/supervisor/run`.
+//! adopts cells. See the campaign `killed`.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -14,7 +14,6 @@ use crate::reporter::{Deed, Reporter};
 
 const ROUNDS_SET: &str = "TIMECELL_KILL_ROUNDS";
 const SEED_SET: &str = "TIMECELL_KILL_SEED";
-const LOCK_SET: &str = "TIMECELL_KILL_LOCK";
 /// Kills in a test; the campaign has more.
 const ROUNDS: u64 = 8;
 /// The longest life of a supervisor, ms.
@@ -68,10 +67,6 @@ fn cells_run_on_and_are_taken_over_whenever_the_supervisor_is_killed() {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let seed = number(SEED_SET).unwrap_or_else(|| now().as_secs());
     eprintln!("seed {seed}: {rounds} kills");
-    let lock = set(LOCK_SET).map(|path| File::create(path).unwrap());
-    if let Some(lock) = &lock {
-        lock.lock().unwrap();
-    }
     let mut random = Random::of(seed);
     let dir = tempfile::tempdir().unwrap();
     mission(dir.path(), &cells());

@@ -1,4 +1,4 @@
-//! Recovery of crashed and wedged cells. `tests/supervisor/recovery` prints how long it takes; asserted here is only that each
+//! Recovery of crashed and wedged cells. The campaign `recovery` prints how long it takes; asserted here is only that each
 //! cell runs again.
 
 use std::fs;

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use host::rtgroup::{self, RtGroup, RtGroupError};
 
@@ -20,8 +21,11 @@ pub struct Part {
 
 const NAME: &str = "behaviour";
 
+/// How long a case waits for budgets that an earlier one, or one beside it, is about to give back.
+const GIVEN_BACK: Duration = Duration::from_secs(60);
+
 impl Part {
-    /// One with this many thousandths of each cpu; `None` if there are no such budgets.
+    /// One with this many thousandths of each cpu, once so much is free; `None` if there are no such budgets.
     pub fn of(share: u16) -> Result<Option<Part>, RtGroupError> {
         static SWEPT: Once = Once::new();
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -31,8 +35,23 @@ impl Part {
         SWEPT.call_once(|| sweep(&top));
         let next = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{NAME}-{}-{next}", std::process::id());
-        let group = RtGroup::create(&name, u64::from(share) * 1_000, 1_000_000)?.keep();
-        Ok(Some(Part { top, group }))
+        let (began, mut told) = (Instant::now(), false);
+        loop {
+            match RtGroup::create(&name, u64::from(share) * 1_000, 1_000_000) {
+                Ok(made) => {
+                    let group = made.keep();
+                    return Ok(Some(Part { top, group }));
+                }
+                Err(RtGroupError::AncestorRefused { .. }) if began.elapsed() < GIVEN_BACK => {
+                    if !told {
+                        eprintln!("{name} waits: budgets are held by {}", holders(&top));
+                    }
+                    told = true;
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Moves this thread, and its children, into it, and hides everything else from them. The thread has its own mount namespace and
@@ -72,6 +91,17 @@ fn mount(from: &Path, to: &Path, how: libc::c_ulong) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// The groups below the top that have budgets, with their runtimes, us.
+fn holders(top: &Path) -> String {
+    let groups = fs::read_dir(top).into_iter().flatten().flatten();
+    let told = groups.filter_map(|group| {
+        let us = fs::read_to_string(group.path().join("cpu.rt_runtime_us")).ok()?;
+        let name = group.file_name().to_string_lossy().into_owned();
+        (us.trim() != "0").then(|| format!("{name} ({})", us.trim()))
+    });
+    told.collect::<Vec<_>>().join(", ")
 }
 
 /// Removes the remains of killed tests.

@@ -6,12 +6,13 @@ mod tasks;
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use record::run::Run;
 use record::summary::{Metric, RunSummary};
 
 use crate::support::{Said, only_run, say};
-use sources::{ENDLESS, LOOP, PLAIN, REACH, STRICT, built};
+use sources::{ENDLESS, LOOP, LOWER, PLAIN, REACH, STRICT, built};
 
 fn summary(dir: &Path) -> RunSummary {
     let run = only_run(dir);
@@ -481,4 +482,41 @@ fn no_program_reaches_a_binary_for_writing(dir: &Path) {
             told(&said)
         );
     }
+}
+
+/// The kernel takes a process apart for its parent, and waits for a thread that just ends and has a lower priority; where somebody has
+/// looked at it in `/proc`, a parent of a real-time class on its cpu stood still for ever.
+#[case(Program("cc"), Root, RealTime, GroupBudget(950))]
+fn threads_of_lower_priorities_that_end_do_not_stop_it(dir: &Path) {
+    let program = built(dir, "lower", LOWER);
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let looks = || {
+            let mut looks = 0;
+            while !ends.load(Relaxed) {
+                looks += looks_at(&program);
+            }
+            looks
+        };
+        let looks = scope.spawn(looks);
+        let words = ["bench", "overhead", "--program", "./lower", "--engine"];
+        let more = ["bare", "--rounds", "3", "--jobs", "150", "--period", "8ms"];
+        let said = say(dir, &[&words[..], &more].concat());
+        ends.store(true, Relaxed);
+        said.ends_with(0);
+        assert!(looks.join().unwrap() > 100);
+    });
+}
+
+/// Reads what `/proc` says of every thread of this program; how often there was one.
+fn looks_at(program: &Path) -> usize {
+    let below = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
+    let runs_it =
+        |process: &Path| fs::read_link(process.join("exe")).is_ok_and(|exe| exe == program);
+    below(Path::new("/proc"))
+        .map(|process| process.path())
+        .filter(|process| runs_it(process))
+        .flat_map(|process| below(&process.join("task")))
+        .filter(|thread| fs::read(thread.path().join("stat")).is_ok())
+        .count()
 }

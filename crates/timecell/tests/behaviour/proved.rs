@@ -1,4 +1,4 @@
-//! Proved cells are the ones that run: bounds beside a cell that spins, and idle cells whose bounds nothing withdraws. `tests/proved/run` does the
+//! Proved cells are the ones that run: bounds beside a cell that spins, and idle cells whose bounds nothing withdraws. The campaign `proved` does the
 //! same for longer, and with more cells.
 
 use std::collections::BTreeMap;

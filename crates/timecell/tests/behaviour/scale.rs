@@ -74,9 +74,9 @@ pub fn started(dir: &Path, more: &[&str]) -> (Child, Vec<i32>) {
 #[case(Root)]
 fn cells_that_die_are_facts_and_not_the_end() {
     for (limit, fails) in [("0.2", false), ("0", true)] {
+        let limit = format!("scale.failure_limit={limit}");
         let dir = tempfile::tempdir().unwrap();
-        let (mut child, pids) =
-            started(dir.path(), &["--failure-limit", limit, "--duration", "4s"]);
+        let (mut child, pids) = started(dir.path(), &["--set", &limit, "--duration", "4s"]);
         // SAFETY: two processes that the bench under test started.
         for pid in pids.iter().take(2) {
             unsafe { libc::kill(*pid, libc::SIGKILL) };
@@ -127,7 +127,14 @@ fn a_study_ends_at_the_limit_that_gave_out_and_names_it() {
     let output = Command::new("/bin/sh")
         .args(["-c", &script, "sh", env!("CARGO_BIN_EXE_timecell")])
         .args(["bench", "scale", "--engine", "bare", "--counts", "2,60,70"])
-        .args(["--jobs", "20", "--class", "other", "--parallel", "4"])
+        .args([
+            "--jobs",
+            "20",
+            "--class",
+            "other",
+            "--set",
+            "scale.parallel=4",
+        ])
         .current_dir(dir.path())
         .stdin(Stdio::null())
         .output()

@@ -138,7 +138,7 @@ fn stopped_before_the_cells(
     let mut child = timecell()
         .current_dir(dir)
         .args(["bench", "scale", "--counts", "64,80", "--jobs", "20"])
-        .args(["--reserve", "deadline", "--parallel", "1"])
+        .args(["--reserve", "deadline", "--set", "scale.parallel=1"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()

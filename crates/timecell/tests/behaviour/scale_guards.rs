@@ -48,10 +48,13 @@ fn the_limit_that_will_end_a_study_is_named_before_it_begins(dir: &Path) {
 
 #[case(Root, Program("podman"))]
 fn podman_ends_at_the_limit_that_was_named(dir: &Path) {
-    let output = with_files(40, "--engine podman --counts 2,40,50 --parallel 4")
-        .current_dir(dir)
-        .output()
-        .unwrap();
+    let output = with_files(
+        40,
+        "--engine podman --counts 2,40,50 --set scale.parallel=4",
+    )
+    .current_dir(dir)
+    .output()
+    .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     let named = "podman: the first limit reached will be open files of timecell (RLIMIT_NOFILE)";
@@ -84,8 +87,8 @@ fn available_mb() -> u64 {
 #[case(Root, Alone)]
 fn cells_are_stopped_before_memory_runs_out_and_what_they_measured_is_kept(dir: &Path) {
     let margin = (available_mb() / 8).min(700);
-    let reserve = format!("{}MiB", available_mb() - margin);
-    let (mut child, pids) = started(dir, &["--memory-reserve", &reserve]);
+    let reserve = format!("scale.memory_reserve={}MiB", available_mb() - margin);
+    let (mut child, pids) = started(dir, &["--set", &reserve]);
     assert_eq!(pids.len(), 12);
     // Something else takes twice the memory that the study was to leave free.
     let mut hog = tempfile::tempfile_in("/dev/shm").unwrap();
@@ -132,7 +135,7 @@ fn none_is_made_where_the_reserve_is_not_there(dir: &Path) {
         "bench", "scale", "--engine", "bare", "--counts", "2,3", "--jobs", "20", "--class", "other",
     ];
     let mut words = words.to_vec();
-    words.extend(["--memory-reserve", "1000000GiB"]);
+    words.extend(["--set", "scale.memory_reserve=1000000GiB"]);
     let said = say(dir, &words).ends_with(1);
     assert!(
         said.err

@@ -147,3 +147,36 @@ fn what_is_not_understood_is_refused_before_measuring(dir: &Path) {
     assert!(error.err.contains("nowhere"), "{}", error.err);
     assert!(!dir.join("runs").exists());
 }
+
+#[case(Root, RealTime)]
+fn several_devices_stand_side_by_side_each_judged_by_itself(dir: &Path) {
+    let file = experiment(dir, &["bare"], 300);
+    let runs = ["first", "second", "third"].map(|name| {
+        let mut words = vec!["bench", &file, "--out", name];
+        if name == "second" {
+            words.extend(["--fail-if", "bare.execution.max > 1ns"]);
+        }
+        say(dir, &words).ends_with(if name == "second" { 3 } else { 0 });
+        let entry = std::fs::read_dir(dir.join(name)).unwrap().next().unwrap();
+        entry.unwrap().path().display().to_string()
+    });
+    let all: Vec<&str> = ["report"]
+        .into_iter()
+        .chain(runs.iter().map(String::as_str))
+        .collect();
+    // One of them keeps its threshold.
+    let said = say(dir, &all).ends_with(3);
+    for part in ["devices", "largest execution time of each trial", "  fails"] {
+        assert!(said.out.contains(part), "{part}: {}", said.out);
+    }
+    let page = std::fs::read_to_string(dir.join("devices.html")).unwrap();
+    assert!(page.contains("3 devices") && page.contains("Thresholds: fails"));
+    assert_eq!(page.matches("class=\"bar f").count(), 3 + 3);
+    let with = |more: &[&'static str]| [&all[..], more].concat();
+    let passes = with(&["--json", "--fail-if", "execution.p99 > 10s"]);
+    let judged = json(&say(dir, &passes).ends_with(0));
+    let of = |at: usize| &judged[at]["summary"]["judged"]["outcome"];
+    assert_eq!([of(0), of(1), of(2)], ["passes"; 3]);
+    let refused = say(dir, &with(&["--against", "published"])).ends_with(2);
+    assert!(refused.error().contains("--against"), "{}", refused.error());
+}

@@ -33,7 +33,10 @@ pub(super) fn short(root: &Root, memory: Option<Bytes>) -> Option<GaveOut> {
         let left = limit.most.saturating_sub(limit.used?);
         let reserve = reserve(&limit, memory);
         let fix = match limit.kind {
-            Kind::Memory => format!("{}, or keep less in reserve (--memory-reserve)", limit.fix),
+            Kind::Memory => format!(
+                "{}, or keep less in reserve (--set scale.memory_reserve=256MiB)",
+                limit.fix
+            ),
             _ => limit.fix,
         };
         (left < reserve).then(|| GaveOut {

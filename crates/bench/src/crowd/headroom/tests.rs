@@ -141,7 +141,7 @@ fn a_reserve_of_memory_is_kept() {
         said.value.unwrap(),
         "300 of 8,000 MiB are available, 400 are kept in reserve"
     );
-    assert!(said.fix.contains("--memory-reserve"), "{}", said.fix);
+    assert!(said.fix.contains("scale.memory_reserve"), "{}", said.fix);
     assert!(with(1_000, 127, None).is_some() && with(1_000, 129, None).is_none());
     assert_eq!(with(100, 60, None), None, "a small machine keeps half");
     assert!(with(8_000, 500, Some(501)).is_some() && with(8_000, 500, Some(500)).is_none());

@@ -89,7 +89,7 @@ impl Stage {
         if how != How::PollShell {
             (made.reach(0..cells, State::Armed, PATIENCE_NS)).map_err(BenchError::Failed)?;
         }
-        let pids = made.pids();
+        let pids = made.threads();
         // A shell's sleeps are separate processes, already reaped: only its children's cpu time shows them.
         let told_whole = how != How::PollShell;
         let look = || process::cpu_ns(&pids).map_err(told);
@@ -177,6 +177,7 @@ impl Stage {
             work_dir: self.place.sub(&format!("trials/{number}/cells/{index}"))?,
             user: None,
             rights: rights(self.priority),
+            machine: None,
         })
     }
 }

@@ -57,13 +57,15 @@ impl Engine for Bare {
 
 fn make(spec: &CellSpec) -> Result<Payload> {
     let mut command = Command::new(spec.rootfs.join("timecell"));
+    command.env_clear();
+    begin(command, spec, &spec.words)
+}
+
+/// Starts the command of a process that sees the machine as it is, with these words behind it.
+pub(super) fn begin(mut command: Command, spec: &CellSpec, words: &[String]) -> Result<Payload> {
+    let shared = spec.shared.display().to_string();
     command
-        .args(
-            spec.words
-                .iter()
-                .map(|word| outside(word, &spec.shared.display().to_string())),
-        )
-        .env_clear()
+        .args(words.iter().map(|word| outside(word, &shared)))
         .env(MARK, &spec.id)
         // Ctrl-C at the terminal is for the coordinator, which then ends its cells in order.
         .process_group(0);

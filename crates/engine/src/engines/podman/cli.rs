@@ -448,6 +448,7 @@ mod tests {
             words: Vec::new(),
             rights: Rights::default(),
             user: None,
+            machine: None,
         };
         let podman = Cli {
             cell: &spec,

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use crate::experiment::OwnTask;
 use crate::file::{Faults, Node, Value};
 use crate::{
-    Class, EngineKind, Experiment, Pacing, ProgramJobs, ProgramLoad, ReportedTask, TrialPlan, Work,
+    Class, Counters, EngineKind, Experiment, Keep, Pacing, ProgramJobs, ProgramLoad, ReportedTask,
+    TrialPlan, Work,
 };
 
 /// Keys that say which program does the jobs.
@@ -119,6 +120,41 @@ pub(super) fn own_fault(experiment: &Experiment, trial: &TrialPlan) -> Option<(S
         return None;
     };
     Some((format!("trial `{}`: {what}", trial.name), fix.to_owned()))
+}
+
+/// Virtual machines of a trial that cannot do as the rest of the experiment asks: the record of a cell's jobs comes out of the
+/// machine once it is complete, and no program goes into it.
+pub(super) fn machine_fault(
+    experiment: &Experiment,
+    trial: &TrialPlan,
+) -> Option<(String, String)> {
+    if !trial.cells.iter().any(|engine| engine.is_machine()) {
+        return None;
+    }
+    let works = || (trial.own.iter()).filter_map(|own| own.work);
+    let fits = |work: Work| matches!(work, Work::Mac { .. } | Work::Timer | Work::Busy);
+    let (what, fix) = if experiment.keep != Keep::Samples {
+        ("keep every sample", "set record = \"samples\"")
+    } else if experiment.turns.is_some() {
+        ("do not take turns", "remove [turns]")
+    } else if experiment.counters != Counters::None {
+        ("have no counters to read", "remove `counters`")
+    } else if !works().chain([experiment.workload.work]).all(fits) {
+        (
+            "run no program",
+            "set `kind` of [workload] to \"mac\", \"timer\" or \"taskset\"",
+        )
+    } else if experiment.scale.is_some() {
+        ("are not for scale studies", "name another engine")
+    } else if trial.isolate {
+        ("are not kept alone on their cpu", "remove `isolate`")
+    } else {
+        return None;
+    };
+    Some((
+        format!("trial `{}`: cells of engine `qemu` {what}", trial.name),
+        fix.to_owned(),
+    ))
 }
 
 /// The tasks whose jobs a program reports.

@@ -20,8 +20,8 @@ use super::{
     Class, Counters, Experiment, Keep, Pacing, ProgramLoad, SCHEMA, Scheduling, TaskLoad,
     TrialPlan, Turns, Work, Workload, held, keys,
 };
-use crate::file::{self, Faults, Format, Node};
-use crate::{Duration, InputErrors, Threshold};
+use crate::file::{self, Faults, Format, Node, Table};
+use crate::{Duration, InputErrors, Machine, Threshold};
 
 /// The format of the file, for its reader.
 pub(crate) const FORMAT: Format = Format {
@@ -92,6 +92,7 @@ fn experiment(top: &Node<'_>, faults: &mut Faults<'_>) -> Experiment {
             .or_else(|| Some(trials.first()?.name.clone()))
             .unwrap_or_default(),
         rootless_user: top.some_text("rootless_user"),
+        machine: machine(top),
         counters: counters(top),
         turns: turns(top, keep, &workload, faults),
         until: until(top, faults),
@@ -102,6 +103,14 @@ fn experiment(top: &Node<'_>, faults: &mut Faults<'_>) -> Experiment {
     };
     together(top, &experiment, faults);
     experiment
+}
+
+/// The table `machine` of the file, or of a trial.
+fn machine(table: &Node<'_>) -> Machine {
+    table
+        .table("machine")
+        .map(|own| Machine::of(&own))
+        .unwrap_or_default()
 }
 
 /// The meaning of the file's tables together.
@@ -131,6 +140,7 @@ fn together(top: &Node<'_>, experiment: &Experiment, faults: &mut Faults<'_>) {
     if is_known && faults.is_whole(&workload) && faults.is_whole(&top.place.key("scheduling")) {
         for (at, trial) in experiment.trials.iter().enumerate() {
             let fault = cells::own_fault(experiment, trial)
+                .or_else(|| cells::machine_fault(experiment, trial))
                 .or_else(|| set_fault(experiment, trial))
                 .or_else(|| held::fault(experiment.tasks.as_ref()?, trial));
             if let Some((what, fix)) = fault.filter(|_| faults.is_whole(&place(at))) {

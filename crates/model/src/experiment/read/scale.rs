@@ -1,6 +1,6 @@
 //! Reading `[scale]`.
 
-use crate::experiment::scale::{COUNTS, check_counts, check_engines, thousandths};
+use crate::experiment::scale::{COUNTS, check_counts, check_engines};
 use crate::file::{Faults, Node};
 use crate::{EngineKind, Keep, Scale, Work};
 
@@ -46,7 +46,7 @@ pub(super) fn scale(
     Some(Scale {
         engines,
         counts: if is_clear { counts } else { COUNTS.to_vec() },
-        failure_limit: thousandths(failure_limit).unwrap_or_default(),
+        failure_limit: (failure_limit * 1000.0).round() as u32,
         parallel: table.count("parallel").unwrap_or(1),
         total_jobs: table.count("total_jobs").unwrap_or(1),
         reserve: table.choice("reserve", &Scale::reserves()).flatten(),
@@ -99,8 +99,6 @@ mod tests {
         let overrides = Overrides {
             engines: vec![EngineKind::Crun, EngineKind::Bare],
             counts: vec![2, 8],
-            parallel: Some(4),
-            failure_limit: Some(0.5),
             reserve: Some(Some(Enforcer::RtCgroup)),
             jobs: Some(20),
             ..Overrides::default()

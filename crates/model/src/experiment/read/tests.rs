@@ -1,7 +1,7 @@
 //! Experiment files: their defaults, their faults, and reading back written ones.
 
 use super::*;
-use crate::{EngineKind, Limits, LoadForm, LoadKind, LoadPlan};
+use crate::{Bytes, EngineKind, Limits, LoadForm, LoadKind, LoadPlan};
 use proptest::prelude::*;
 
 const GOOD: &str = r#"schema = 1
@@ -22,6 +22,41 @@ fn error(text: &str) -> String {
     Experiment::parse("mine.toml", text)
         .expect_err("must be refused")
         .to_string()
+}
+
+#[test]
+fn machines_are_a_trials_own_or_the_experiments() {
+    let text = GOOD.replace(
+        "[[trial]]\ncells = [\"bare\"]",
+        "[machine]\nboard = \"q35\"\nvcpus = 2\n[[trial]]\ncells = [\"qemu\"]\nmachine = { vcpus = 4 }",
+    );
+    let read = Experiment::parse("mine.toml", &text).unwrap();
+    let machines = read.trials.iter().map(|trial| read.machine_of(trial));
+    let found: Vec<_> = machines
+        .map(|of| (of.board().to_owned(), of.vcpus))
+        .collect();
+    let all = |vcpus| ("q35".to_owned(), Some(vcpus));
+    assert_eq!(found, [all(4), all(2)]);
+    assert_eq!(Experiment::parse("again", &read.to_toml()), Ok(read));
+    for (line, said) in [
+        (
+            "record = \"histogram\"\n",
+            "cells of engine `qemu` keep every sample",
+        ),
+        ("counters = true\n", "have no counters"),
+    ] {
+        let found = error(
+            &text
+                .replace("[workload]", &format!("{line}[workload]"))
+                .replace("[machine]\nboard = \"q35\"\nvcpus = 2\n", ""),
+        );
+        assert!(found.contains(said), "{found}");
+    }
+    let found = error(&text.replace("vcpus = 4", "vcpu = 4, memory = \"1MiB\""));
+    assert!(
+        found.contains("did you mean `vcpus`") && found.contains("16"),
+        "{found}"
+    );
 }
 
 #[test]
@@ -78,7 +113,7 @@ fn a_fault_names_its_line_and_the_fix() {
         (
             with("\"podman\"", "\"podmna\""),
             "mine.toml:12: unknown engine `podmna`; did you mean `podman`? the engines are \
-             bare, embedded, crun, runc, podman, podman-rootless, docker",
+             bare, embedded, crun, runc, podman, podman-rootless, docker, qemu",
         ),
         (
             with("schema = 1", "schema = 99"),
@@ -264,7 +299,9 @@ fn loads() -> impl Strategy<Value = LoadPlan> {
 }
 
 fn experiments() -> impl Strategy<Value = Experiment> {
-    let engine = prop::sample::select(EngineKind::ALL.to_vec());
+    let engine = prop::sample::select(EngineKind::ALL.to_vec())
+        // Of which much is refused.
+        .prop_filter("a machine", |engine| !engine.is_machine());
     let trial = (
         prop::collection::vec(engine, 1..5),
         prop::collection::vec(loads(), 0..3),
@@ -337,6 +374,11 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                     scheduling: Scheduling { class, cpus },
                     baseline: "t0".to_owned(),
                     rootless_user: periodic.then(|| "ann".to_owned()),
+                    machine: Machine {
+                        board: periodic.then(|| "./mine.toml".to_owned()),
+                        vcpus: Some(1 + rounds % 512),
+                        ..Machine::default()
+                    },
                     counters,
                     scale: None,
                     until: Vec::new(),
@@ -367,6 +409,12 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                                     competitors: 0,
                                     reserve: None,
                                     parts: Vec::new(),
+                                    machine: Machine {
+                                        memory: isolate.then(|| Bytes::new(1 << 30)),
+                                        kernel: per_cpu.then(|| "linux-image-amd64".to_owned()),
+                                        accel: per_cpu.then_some(crate::Accel::Tcg),
+                                        ..Machine::default()
+                                    },
                                 }
                             },
                         )

@@ -20,6 +20,7 @@ baseline = "one"
 record = "histogram"
 interval = "30s"
 rootless_user = "ann"
+machine = { board = "q35", vcpus = 2, memory = "1GiB", kernel = "linux-image-amd64", accel = "tcg" }
 until = ["latency.p99 < 1ms"]
 counters = "window"
 workload = { kind = "mac", steps = 9, jobs = 7, period = "2ms", pacing = "periodic", deadline = "1ms" }
@@ -33,6 +34,7 @@ jobs = 3
 isolate = true
 cpus = [3]
 per_cpu = true
+machine = { board = "q35", vcpus = 2, memory = "1GiB", kernel = "linux-image-amd64", accel = "tcg" }
 [[trial]]
 name = "two"
 cells = ["bare"]
@@ -163,7 +165,7 @@ fn all_faults_of_a_file_are_told_at_once() {
             "mine.toml:3: `rounds` is 0; it must be a whole number of 1 to 10000",
             "mine.toml:7: unknown key `peroid` in [workload]; did you mean `period`?",
             "mine.toml:11: class \"other\" has no priority; remove the line or set class = \"fifo\"",
-            "mine.toml:14: unknown engine `podmna`; did you mean `podman`? the engines are bare, embedded, crun, runc, podman, podman-rootless, docker",
+            "mine.toml:14: unknown engine `podmna`; did you mean `podman`? the engines are bare, embedded, crun, runc, podman, podman-rootless, docker, qemu",
             "mine.toml:18: this trial has two loads named `cpu`; give one a different `name`",
             "mine.toml:18: `idle` is the absence of load and cannot be combined with loads; remove it or the others",
             "mine.toml:21: there are two trials named `u`; give each a different name",

@@ -88,6 +88,7 @@ fn trial(table: &Node<'_>, faults: &mut Faults<'_>) -> TrialPlan {
         parts: table.texts("parts"),
         cpus: table.counts("cpus"),
         per_cpu: table.boolean("per_cpu"),
+        machine: super::machine(table),
     }
 }
 

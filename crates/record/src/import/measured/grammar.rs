@@ -141,8 +141,9 @@ impl Table {
         let rules = grammar.rules.lines().filter_map(|line| {
             let (head, pattern) = line.split_once(" > ")?;
             let (kind, series) = head.trim().split_once(' ').unwrap_or((head.trim(), ""));
-            let kind = KINDS.iter().find(|known| known.0 == kind)?.1;
-            Some((kind, series.trim(), pattern))
+            let known = KINDS.iter().find(|known| known.0 == kind);
+            debug_assert!(known.is_some(), "no kind of rule is called `{kind}`");
+            Some((known?.1, series.trim(), pattern))
         });
         Table {
             grammar,

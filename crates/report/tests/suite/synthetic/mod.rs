@@ -246,6 +246,7 @@ pub fn cell(id: &str, engine: EngineKind, jobs: &[(i64, i64, i64)]) -> Cell {
             real_time: true,
             create_ns: Some(3_000_000),
             started_ns: Some(GO + 4_000),
+            machine: None,
             notes: Vec::new(),
             failure: None,
         },
@@ -330,6 +331,7 @@ pub fn provenance() -> Provenance {
         memory_bytes: Some(8 << 30),
         cmdline: Some("console=ttyS0 root=/dev/vda1 isolcpus=1 nohz_full=1 rcu_nocbs=1".to_owned()),
         virtualization: Virtualization {
+            emulated: None,
             virtual_machine: Some(true),
             hypervisor: Some("KVM".to_owned()),
             container: false,

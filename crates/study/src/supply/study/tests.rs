@@ -1,6 +1,7 @@
 //! Studies of made-up supplies.
 
 use super::*;
+use model::Enforcer;
 use record::supply::Times;
 
 const MS: Ns = 1_000_000;

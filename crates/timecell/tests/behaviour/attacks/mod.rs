@@ -1,6 +1,7 @@
 //! The attack suite: the gains of hostile cells, formerly and now, and their cost to a critical cell beside them. Each
 //! attack is one file, with the program in the cell and its evaluation, and one entry in
-//! [`ATTACKS`]; those in [`tested`] rely on a test elsewhere. As tests they are short and assert that each attack is held; `tests/attacks/run` prints the table.
+//! [`ATTACKS`]; those in [`tested`] rely on a test elsewhere. As tests they are short and assert that each attack is held; the campaign `attacks`
+//! prints the table.
 
 mod cpus;
 mod descriptors;
@@ -38,7 +39,7 @@ const SECONDS_SET: &str = "TIMECELL_ATTACKS_SECONDS";
 
 /// A hostile cell and its outcome.
 pub struct Attack {
-    /// As the table and `tests/attacks/run --only` call it.
+    /// As the table and the campaign `attacks --only` call it.
     pub name: &'static str,
     /// Its attempt, in a few words.
     pub tries: &'static str,

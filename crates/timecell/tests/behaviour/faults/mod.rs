@@ -1,7 +1,7 @@
 //! Faults at random moments: if anything dies or runs out, the machine is left as it was, and no finished cell's samples
 //! are lost.
 //!
-//! A few runs here, each time with another seed, which a failure names; `tests/faults/run` runs a campaign of a
+//! A few runs here, each time with another seed, which a failure names; the campaign `faults` makes a
 //! hundred. The expected contents of a run do not come from timecell: an independent witness reads the samples of every cell in
 //! shared memory while they measure.
 
@@ -21,12 +21,11 @@ use layout::Layout;
 use machine::Machine;
 use witness::Witness;
 
-/// Number of runs in a test; variables that set another number, the seed, the first run, and a file to lock around each run.
+/// Number of runs in a test; variables that set another number, the seed and the first run.
 const RUNS: u32 = 9;
 const RUNS_SET: &str = "TIMECELL_FAULT_RUNS";
 const SEED_SET: &str = "TIMECELL_FAULT_SEED";
 const FIRST_SET: &str = "TIMECELL_FAULT_FIRST";
-const LOCK_SET: &str = "TIMECELL_FAULT_LOCK";
 
 /// Longest time that a bench may take to end after a fault.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -39,17 +38,10 @@ fn the_machine_is_as_before_and_nothing_finished_is_lost() {
     let first = number(FIRST_SET).map_or(1, |first| u32::try_from(first).unwrap());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seed = number(SEED_SET).unwrap_or_else(|| now.unwrap().as_secs());
-    let lock = set(LOCK_SET).map(|path| std::fs::File::create(path).unwrap());
     let mut problems = Vec::new();
     let mut told = String::new();
     for run in first..first + runs {
-        if let Some(lock) = &lock {
-            lock.lock().unwrap();
-        }
         let outcome = one(seed, run);
-        if let Some(lock) = &lock {
-            lock.unlock().unwrap();
-        }
         let line = format!("run {run}: {}", outcome.told);
         // Printed at once in a long campaign, and with the seed if a short one fails.
         eprintln!("{line}");

@@ -1,5 +1,5 @@
 //! A hostile cell beside a critical one: in any attempt it stays confined, and the critical one keeps running and loses no
-//! job. How long the critical jobs take meanwhile depends on the machine and is not asserted: `tests/hostile/run`
+//! job. How long the critical jobs take meanwhile depends on the machine and is not asserted: the campaign `hostile`
 //! prints it beside the bound of admission.
 
 #[allow(dead_code, reason = "the attacks are those of the cells' own tests")]
@@ -23,8 +23,6 @@ use watch::Hostile;
 
 /// How long each attack is watched, if its jobs are to be measured and printed.
 const SECONDS_SET: &str = "TIMECELL_HOSTILE_SECONDS";
-/// A file to lock around each attack, if others measure on the same machine.
-const LOCK_SET: &str = "TIMECELL_HOSTILE_LOCK";
 
 const PERIOD_NS: i64 = 200_000_000;
 const WORK_NS: i64 = 1_000_000;
@@ -54,17 +52,10 @@ const ATTACKS: [&str; 6] = ["none", "fork-bomb", "spin", "memory", "escapes", "s
 )]
 fn all(enforcer: &str) {
     let seconds: Option<u64> = set(SECONDS_SET).map(|text| text.parse().unwrap());
-    let lock = set(LOCK_SET).map(|path| File::create(path).unwrap());
     let mut alone = None;
     let first = usize::from(seconds.is_none());
     for attack in &ATTACKS[first..] {
-        if let Some(lock) = &lock {
-            lock.lock().unwrap();
-        }
         let outcome = one(enforcer, attack, seconds);
-        if let Some(lock) = &lock {
-            lock.unlock().unwrap();
-        }
         if seconds.is_some() {
             let alone = *alone.get_or_insert(outcome.p99_ns);
             outcome.print(enforcer, attack, alone);

@@ -171,3 +171,23 @@ int main(int argc, char **argv) {
     return told ? 5 : reached;
 }
 "#;
+
+/// Three threads of lower priorities than its own end shortly before the program does.
+pub const LOWER: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+static void *lower(void *priority) {
+    struct sched_param param = {(int)(long)priority};
+    sched_setscheduler(0, SCHED_FIFO, &param);
+    usleep(3000);
+    return NULL;
+}
+int main(void) {
+    pthread_t thread;
+    for (long priority = 70; priority >= 50; priority -= 10) pthread_create(&thread, NULL, lower, (void *)priority);
+    usleep(2000);
+    return 0;
+}
+"#;

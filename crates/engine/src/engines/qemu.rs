@@ -1,0 +1,187 @@
+//! `qemu`: a virtual machine with a kernel of its own, whose first process is timecell. For the coordinator the payload is a process of
+//! ours, which is the parent of QEMU and speaks for the machine (crate `probe`).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use guest::GuestError;
+use guest::machine::{Boots, carried_by_kvm};
+use model::{Accel, Architecture, EngineKind, Requirement};
+use serde::{Deserialize, Serialize};
+
+use super::bare::begin;
+use super::info::{Info, installed};
+use crate::error::Result;
+use crate::made::{self, Payload, state};
+use crate::note::MARK;
+use crate::{Cell, CellProcess, CellSpec, Engine, EngineError, Footprint, programs};
+
+pub(super) static INFO: Info = Info {
+    engine: |_| Box::new(Qemu),
+    programs: || installed(&[PROGRAM]),
+    // It is nothing but processes.
+    wipe: |_| Ok(()),
+    run: None,
+    steps: None,
+    calls: None,
+    apps: None,
+};
+
+const PROGRAM: &str = match cfg!(target_arch = "aarch64") {
+    true => "qemu-system-aarch64",
+    false => "qemu-system-x86_64",
+};
+
+/// The virtual machine that a cell is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Name of its board, or the path of the board's file.
+    pub name: String,
+    /// The board as a file, with the cell's own values in it.
+    pub board: String,
+    /// Whether KVM executes it; else it is emulated.
+    pub kvm: bool,
+    /// Why KVM does not, where that was tried.
+    pub why_not_kvm: Option<String>,
+}
+
+impl Machine {
+    /// The boards that come with timecell for cells.
+    pub const BOARDS: [&str; 3] = ["microvm", "pvh", "q35"];
+
+    /// The machine as an experiment names it, once its kernel is in the user's cache: it is downloaded if need be, and `tell` told.
+    ///
+    /// # Errors
+    /// The need that this machine does not meet: the board is unknown, for another processor, or its kernel is not to be had.
+    pub fn of(
+        asked: &model::Machine,
+        tell: &dyn Fn(&str),
+    ) -> std::result::Result<Machine, Requirement> {
+        let what = format!("virtual machine {}", asked.board());
+        let lacks = |error: &GuestError| {
+            Requirement::unmet(&what, error.to_string(), "see `timecell board list`")
+        };
+        let (board, _) = guest::machine::board(asked.board()).map_err(|error| lacks(&error))?;
+        if Architecture::own() != Some(board.architecture) {
+            let reason = format!("it is for {}", board.architecture.name());
+            let fix = "name a board for this machine's processor, or see `timecell board run`";
+            return Err(Requirement::unmet(what, reason, fix));
+        }
+        let mut board = asked.applied_to(board);
+        let found = (|| {
+            let program = guest::program(Path::new("/proc/self/exe"))?;
+            let named = (board.clone(), asked.board().to_owned());
+            carried_by_kvm(&Boots::new(named, &program, &[], false, tell)?, None)
+        })();
+        let (kvm, why_not_kvm) = found.map_err(|error| lacks(&error))?;
+        board.qemu.accel = if kvm { Accel::Kvm } else { Accel::Tcg };
+        Ok(Machine {
+            name: asked.board().to_owned(),
+            board: board.to_toml(),
+            kvm,
+            why_not_kvm,
+        })
+    }
+}
+
+struct Qemu;
+
+impl Engine for Qemu {
+    fn kind(&self) -> EngineKind {
+        EngineKind::Qemu
+    }
+
+    fn requirements(&self) -> Vec<Requirement> {
+        vec![programs::requirement(PROGRAM, "qemu-system")]
+    }
+
+    fn version(&self) -> Option<String> {
+        programs::first_line(PROGRAM, &["--version"])
+    }
+
+    fn cell_sets_class(&self) -> bool {
+        false
+    }
+
+    fn footprint(&self) -> Footprint {
+        Footprint {
+            processes: 6,
+            processes_beside: 6,
+            files: 60,
+            memory_kib: 320 << 10,
+            ..Footprint::PROCESS
+        }
+    }
+
+    fn create(&self, spec: &CellSpec) -> std::result::Result<Box<dyn Cell>, EngineError> {
+        let made = made::create(spec, || make(spec), INFO.wipe)?;
+        Ok(Box::new(Running {
+            made,
+            threads: threads(spec),
+        }))
+    }
+}
+
+/// Where the threads of its virtual cpus are written once it has booted.
+fn threads(spec: &CellSpec) -> PathBuf {
+    state(spec).join("threads")
+}
+
+/// Our process that boots the machine of a cell: `timecell probe WORD` with its board.
+fn command(spec: &CellSpec, word: &str) -> Result<Command> {
+    let machine = (spec.machine.as_ref()).ok_or("nothing says which machine the cell is")?;
+    std::fs::create_dir_all(state(spec))?;
+    let board = state(spec).join("board.toml");
+    std::fs::write(&board, &machine.board)?;
+    let mut command = Command::new(spec.rootfs.join("timecell"));
+    command.args(["probe", word, &machine.name]).arg(&board);
+    Ok(command)
+}
+
+/// The command that boots the machine of a cell, tells the page that its only word names when it answers, and switches it off.
+///
+/// # Errors
+/// If the directory of the cell cannot be written.
+pub fn boot_command(spec: &CellSpec) -> std::result::Result<Command, EngineError> {
+    let command = command(spec, "boots").map(|mut command| {
+        command.args(&spec.words).env(MARK, &spec.id);
+        command
+    });
+    command.map_err(|cause| made::error(spec, "boot the machine", cause))
+}
+
+fn make(spec: &CellSpec) -> Result<Payload> {
+    let mut command = command(spec, "bridge")?;
+    command.arg(threads(spec));
+    // Behind `probe`: what the machine runs, `run` or `set`.
+    begin(command, spec, spec.words.get(1..).unwrap_or_default())
+}
+
+/// A machine that runs.
+struct Running {
+    made: Box<dyn Cell>,
+    threads: PathBuf,
+}
+
+impl Cell for Running {
+    fn pid(&self) -> i32 {
+        self.made.pid()
+    }
+
+    fn scheduled(&self) -> Vec<i32> {
+        let text = host::file::text(&self.threads).unwrap_or_default();
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    }
+
+    fn processes(&self) -> Vec<CellProcess> {
+        self.made.processes()
+    }
+
+    fn log_tail(&self) -> String {
+        self.made.log_tail()
+    }
+
+    fn remove(&mut self) -> std::result::Result<(), EngineError> {
+        self.made.remove()
+    }
+}

@@ -1,0 +1,212 @@
+//! The initial file system of a guest: our program as its first process, what Debian packages bring, and files of the user's.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Seek};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use model::Board;
+
+use crate::GuestError;
+use crate::apt::Package;
+use crate::cache::Cache;
+use crate::elf::Program;
+use crate::packages::{self, Request};
+use crate::tree::Tree;
+
+/// Where programs run in the guest, and where the user's files are.
+pub const WORK: &str = "/board";
+
+/// The initial file system, complete.
+#[derive(Debug)]
+pub struct Image {
+    /// The archive; the file has no name and is gone with its last user.
+    pub file: File,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// What of packages no guest needs.
+const LEFT_OUT: [&str; 6] = [
+    "usr/share/doc",
+    "usr/share/man",
+    "usr/share/locale",
+    "usr/share/lintian",
+    "usr/share/bash-completion",
+    "usr/share/info",
+];
+
+/// Makes the initial file system of a board: packages of the board are downloaded where they are not in the cache, or anew if
+/// `again`.
+///
+/// # Errors
+/// If a package is not to be had, a file cannot be read, or the disk is full.
+pub fn make(
+    cache: &Cache,
+    board: &Board,
+    program: &Program,
+    files: &[PathBuf],
+    again: bool,
+    tell: &dyn Fn(&str),
+) -> Result<Image, GuestError> {
+    let found = self::packages(cache, board, again, tell)?;
+    let mut tree = system(&program.loaded);
+    found
+        .iter()
+        .try_for_each(|package| add_package(&mut tree, cache, package))?;
+    if tree.has("usr/bin/busybox") && !tree.has("usr/bin/sh") {
+        tree.link("usr/bin/sh", "busybox");
+    }
+    for file in files {
+        let name = file
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
+        let about = fs::metadata(file).map_err(GuestError::file(file, "take it along"))?;
+        match name {
+            Some(name) if about.is_file() => {
+                let mode = if about.permissions().mode() & 0o111 == 0 {
+                    0o644
+                } else {
+                    0o755
+                };
+                tree.file(&format!("{}/{name}", &WORK[1..]), mode, file);
+            }
+            _ => {
+                return Err(model::InputError::new(
+                    file.display().to_string(),
+                    "it is no file",
+                    "name the files in it",
+                )
+                .into());
+            }
+        }
+    }
+    written(cache, &tree)
+}
+
+/// The packages of a board, in the cache afterwards: downloaded where they are not there, or anew if `again`.
+///
+/// # Errors
+/// If one of them is not to be had.
+pub fn packages(
+    cache: &Cache,
+    board: &Board,
+    again: bool,
+    tell: &dyn Fn(&str),
+) -> Result<Vec<Package>, GuestError> {
+    let request = Request {
+        release: &board.kernel.release,
+        architecture: board.architecture,
+        names: &board.packages,
+    };
+    packages::get(cache, &request, &|_| true, again, tell)
+}
+
+fn written(cache: &Cache, tree: &Tree) -> Result<Image, GuestError> {
+    let file = cache.nameless()?;
+    let place = cache.dir().to_owned();
+    let told = || GuestError::file(&place, "write the guest's initial file system");
+    let out = tree.write(BufWriter::new(file)).map_err(told())?;
+    let mut file = out
+        .into_inner()
+        .map_err(|error| told()(error.into_error()))?;
+    let bytes = file.stream_position().map_err(told())?;
+    Ok(Image { file, bytes })
+}
+
+fn add_package(tree: &mut Tree, cache: &Cache, package: &Package) -> Result<(), GuestError> {
+    let dir = packages::unpacked(cache, package, &[])?;
+    let skip = |path: &str| {
+        let below = |left: &&str| {
+            path.strip_prefix(*left)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        LEFT_OUT.iter().any(below) || path.ends_with("/gconv")
+    };
+    tree.add_package(&dir, &skip)
+        .map_err(GuestError::file(&dir, "read the package"))
+}
+
+/// What every guest has.
+fn system(program: &[u8]) -> Tree {
+    let mut tree = Tree::default();
+    for (path, mode) in [
+        ("dev", 0o755),
+        ("proc", 0o755),
+        ("root", 0o700),
+        ("run", 0o755),
+        ("sys", 0o755),
+        ("tmp", 0o1777),
+        ("board", 0o1777),
+    ] {
+        tree.directory(path, mode);
+    }
+    tree.merge_usr();
+    // For what the kernel and our program say before devtmpfs is there.
+    tree.device("dev/console", 0o600, 5, 1);
+    tree.device("dev/null", 0o666, 1, 3);
+    tree.text(
+        "etc/passwd",
+        0o644,
+        "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/tmp:/bin/sh\n",
+    );
+    tree.text("etc/group", 0o644, "root:x:0:\nann:x:1000:\n");
+    tree.text("usr/bin/timecell", 0o755, program);
+    tree.link("init", "usr/bin/timecell");
+    tree
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::digest;
+    use model::Architecture;
+
+    fn board() -> Board {
+        let text = "schema = 1\ntitle = \"b\"\narchitecture = \"x86_64\"\nconsole = \"ttyS0\"\nchannel = \"ttyS1\"\n[kernel]\n\
+            file = \"a\"\n[qemu]\nmachine = \"q35\"\n";
+        Board::parse("b", text).unwrap()
+    }
+
+    #[test]
+    fn the_same_inputs_give_the_same_image_which_has_no_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path());
+        let program = Program {
+            architecture: Architecture::X86_64,
+            loaded: b"program".to_vec(),
+        };
+        let with = dir.path().join("mine.toml");
+        fs::write(&with, "a").unwrap();
+        let image = || {
+            let mut image = make(
+                &cache,
+                &board(),
+                &program,
+                std::slice::from_ref(&with),
+                false,
+                &|_| (),
+            )
+            .unwrap();
+            image.file.rewind().unwrap();
+            (image.bytes, digest(&image.file).unwrap())
+        };
+        assert_eq!(image(), image());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        let error = make(
+            &cache,
+            &board(),
+            &program,
+            &[dir.path().to_owned()],
+            false,
+            &|_| (),
+        )
+        .unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .ends_with("it is no file; name the files in it"),
+            "{error}"
+        );
+    }
+}

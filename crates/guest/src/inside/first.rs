@@ -1,0 +1,159 @@
+//! The first process of a guest.
+
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::mount::{MountFlags, mount, mount_move};
+use rustix::process::{WaitOptions, chdir, chroot, getpid, wait};
+use rustix::system::{RebootCommand, reboot, sethostname};
+
+/// Kinds of file system that the kernel unpacks an initial file system to.
+const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+const PROGRAM: &str = "/usr/bin/timecell";
+
+/// What is mounted where, with its options; the last one may not be there.
+const MOUNTS: [(&str, &str, &str); 8] = [
+    ("proc", "/proc", ""),
+    ("sysfs", "/sys", ""),
+    ("devtmpfs", "/dev", ""),
+    ("tmpfs", "/dev/shm", "mode=1777"),
+    ("devpts", "/dev/pts", "mode=620,ptmxmode=666"),
+    ("tmpfs", "/run", "mode=755"),
+    ("tmpfs", "/tmp", "mode=1777"),
+    ("cgroup2", "/sys/fs/cgroup", ""),
+];
+
+/// Moves the system onto a tmpfs, whose root OCI runtimes can change by pivot_root, which that of the kernel does not allow; then
+/// goes on as [`run`].
+pub fn begin(mode: &str, line: &str, name: &str) -> i32 {
+    let kind = rustix::fs::statfs("/").map_or(0, |about| about.f_type as u64);
+    if getpid().as_raw_nonzero().get() != 1 || !IN_MEMORY.contains(&kind) {
+        eprintln!("timecell: this is the first process of a guest, and nothing to start by hand");
+        return 2;
+    }
+    if let Err(error) = moved() {
+        eprintln!("timecell: cannot move onto a tmpfs: {error}");
+        return 1;
+    }
+    let error = Command::new(PROGRAM)
+        .args([super::WORD, "first", mode, line, name])
+        .exec();
+    eprintln!("timecell: cannot go on: {error}");
+    1
+}
+
+fn moved() -> io::Result<()> {
+    let new = Path::new("/new");
+    fs::create_dir(new)?;
+    mount(
+        "tmpfs",
+        new,
+        "tmpfs",
+        MountFlags::empty(),
+        Some(c"size=90%,mode=755"),
+    )?;
+    for entry in fs::read_dir("/")? {
+        let entry = entry?;
+        if entry.file_name() != "new" {
+            take(&entry.path(), &new.join(entry.file_name()))?;
+        }
+    }
+    chdir(new)?;
+    mount_move(".", "/")?;
+    chroot(".")?;
+    Ok(chdir("/")?)
+}
+
+/// Copies a file, link or directory and removes it where it was, so that both are never there as a whole.
+fn take(from: &Path, to: &Path) -> io::Result<()> {
+    let about = fs::symlink_metadata(from)?;
+    if about.is_dir() {
+        fs::create_dir(to)?;
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            take(&entry.path(), &to.join(entry.file_name()))?;
+        }
+        fs::set_permissions(to, about.permissions())?;
+        fs::remove_dir(from)
+    } else {
+        if about.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(from)?, to)?;
+        } else if about.is_file() {
+            fs::copy(from, to)?;
+        }
+        // Devices are those of devtmpfs from now on.
+        fs::remove_file(from)
+    }
+}
+
+/// Sets up the system, starts the process that does the work, collects whatever ends, and switches off after that process.
+pub fn run(mode: &str, line: &str, name: &str) -> i32 {
+    for (kind, place, options) in MOUNTS {
+        if let Err(error) = mounted(kind, place, options) {
+            eprintln!("timecell: cannot mount {kind} at {place}: {error}");
+        }
+    }
+    // As service managers do when they start. On kernels before 6.2 the first group with cpus of its own would otherwise give
+    // everybody else all cpus back.
+    for controller in ["cpuset", "cpu", "io", "memory", "pids"] {
+        let _ = fs::write(
+            "/sys/fs/cgroup/cgroup.subtree_control",
+            format!("+{controller}"),
+        );
+    }
+    let _ = sethostname(name.as_bytes());
+    if let Err(error) = loopback() {
+        eprintln!("timecell: the loopback device stays down: {error}");
+    }
+    let child = Command::new(PROGRAM)
+        .args([super::WORD, mode, line])
+        .env_clear()
+        .env("PATH", "/usr/sbin:/usr/bin")
+        .env("HOME", "/root")
+        .env("TERM", "vt100")
+        .spawn();
+    match child {
+        Ok(child) => collect(child.id()),
+        Err(error) => eprintln!("timecell: cannot start what does the work: {error}"),
+    }
+    off()
+}
+
+fn mounted(kind: &str, place: &str, options: &str) -> io::Result<()> {
+    fs::create_dir_all(place)?;
+    let options = std::ffi::CString::new(options)?;
+    Ok(mount(
+        kind,
+        place,
+        kind,
+        MountFlags::NOSUID,
+        options.as_c_str(),
+    )?)
+}
+
+fn loopback() -> io::Result<()> {
+    let own = rustix::process::pidfd_open(getpid(), rustix::process::PidfdFlags::empty())?;
+    host::loopback::up(std::os::fd::AsFd::as_fd(&own))
+}
+
+/// Collects processes that have ended until this one has.
+fn collect(last: u32) {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((ended, _))) if ended.as_raw_nonzero().get() as u32 == last => return,
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Switches the guest off.
+pub fn off() -> i32 {
+    rustix::fs::sync();
+    // Not every machine can switch itself off, and one that cannot halts; QEMU takes that it starts again as its end.
+    let _ = reboot(RebootCommand::Restart);
+    1
+}

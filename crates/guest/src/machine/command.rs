@@ -1,0 +1,267 @@
+//! QEMU's command line for a board.
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use model::{Architecture, Board};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use crate::GuestError;
+use crate::cache::Cache;
+use crate::elf::Program;
+use crate::image::{self, Image};
+use crate::kernel::{self, Kernel};
+
+/// Memory that a kernel and what runs in a guest take at least, beside its system, bytes.
+const BESIDE: u64 = 96 << 20;
+
+/// A machine with all that it boots.
+#[derive(Debug)]
+pub struct Boots {
+    /// The board.
+    pub board: Board,
+    /// Its short name, which becomes the host name.
+    pub name: String,
+    /// Its kernel.
+    pub kernel: Kernel,
+    /// Its initial file system.
+    pub image: Image,
+    /// Where its parts come from.
+    pub cache: Cache,
+}
+
+/// What the first process of the guest does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// It serves the channel.
+    Serve,
+    /// It lets somebody type at the console.
+    Shell,
+}
+
+/// The name of QEMU's program for a processor.
+pub(super) fn program(architecture: Architecture) -> &'static str {
+    match architecture {
+        Architecture::X86_64 => "qemu-system-x86_64",
+        Architecture::Aarch64 => "qemu-system-aarch64",
+    }
+}
+
+/// Debian's package of that program.
+pub(super) fn package(architecture: Architecture) -> &'static str {
+    match architecture {
+        Architecture::X86_64 => "qemu-system-x86",
+        Architecture::Aarch64 => "qemu-system-arm",
+    }
+}
+
+impl Boots {
+    /// Gets together all that a board boots: what is not in the user's cache is downloaded, or all anew if `again`. `program` is
+    /// timecell for its processor, and `with` are files to take along.
+    ///
+    /// # Errors
+    /// If something is not to be had, or a file cannot be read.
+    pub fn new(
+        (board, name): (Board, String),
+        program: &Program,
+        with: &[PathBuf],
+        again: bool,
+        tell: &dyn Fn(&str),
+    ) -> Result<Boots, GuestError> {
+        let cache = Cache::of_user()?;
+        let kernel = kernel::get(&cache, &board, again, tell)?;
+        let image = image::make(&cache, &board, program, with, again, tell)?;
+        Ok(Boots {
+            board,
+            name,
+            kernel,
+            image,
+            cache,
+        })
+    }
+
+    /// Fails if the board's memory does not hold its system: the archive, and at the same time what is unpacked from it.
+    pub(super) fn fits(&self) -> Result<(), GuestError> {
+        let (has, takes) = (
+            self.board.memory.bytes(),
+            self.image.bytes.saturating_mul(2).saturating_add(BESIDE),
+        );
+        if takes <= has {
+            return Ok(());
+        }
+        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+        let what = format!(
+            "{}: its memory of {} is too little: to boot takes {} MiB",
+            self.name,
+            self.board.memory,
+            mib(takes)
+        );
+        Err(GuestError::unmet(
+            what,
+            "give it more `memory`, or fewer `packages`",
+        ))
+    }
+
+    /// Words for QEMU but for the serial lines.
+    fn words(&self, kvm: bool, mode: Mode) -> Vec<String> {
+        let board = &self.board;
+        let mut words: Vec<String> = [
+            "-machine",
+            &board.qemu.machine,
+            "-accel",
+            if kvm { "kvm" } else { "tcg" },
+        ]
+        .map(str::to_owned)
+        .into();
+        let mut more = |name: &str, value: String| words.extend([name.to_owned(), value]);
+        if let Some(cpu) = &board.qemu.cpu {
+            more("-cpu", cpu.clone());
+        }
+        more("-smp", board.cpus.to_string());
+        more("-m", format!("{}M", board.memory.bytes() >> 20));
+        more("-kernel", self.kernel.image.display().to_string());
+        // The file has no name: QEMU opens it by the number that it inherits.
+        more(
+            "-initrd",
+            format!("/proc/self/fd/{}", self.image.file.as_raw_fd()),
+        );
+        if let Some(tree) = &self.kernel.device_tree {
+            more("-dtb", format!("/proc/self/fd/{}", tree.as_raw_fd()));
+        }
+        more("-append", self.kernel_words(kvm, mode));
+        words.extend(["-nodefaults", "-display", "none", "-no-reboot"].map(str::to_owned));
+        words.extend(board.qemu.arguments.iter().cloned());
+        words
+    }
+
+    /// The kernel's command line; behind `--` what its first process gets.
+    fn kernel_words(&self, kvm: bool, mode: Mode) -> String {
+        let Board {
+            console, channel, ..
+        } = &self.board;
+        let mut words = vec![
+            format!("console={console}"),
+            "rdinit=/init".into(),
+            "panic=-1".into(),
+            "cgroup_no_v1=all".into(),
+            "loglevel=5".into(),
+        ];
+        if !kvm {
+            words.push(format!("{}=qemu-tcg", host::virt::EMULATED));
+        }
+        words.extend(self.board.kernel.arguments.iter().cloned());
+        let (mode, line) = match mode {
+            Mode::Serve => ("serve", channel),
+            Mode::Shell => ("shell", console),
+        };
+        words.push(format!(
+            "-- {} init {mode} {line} {}",
+            crate::inside::WORD,
+            self.name
+        ));
+        words.join(" ")
+    }
+
+    /// QEMU with console, channel and monitor at these sockets, to be read from its other ends.
+    pub(super) fn headless(&self, kvm: bool, lines: &[OwnedFd; 3]) -> Command {
+        let kept = lines.iter().map(OwnedFd::as_raw_fd).collect();
+        let mut command = self.command(kvm, Mode::Serve, kept);
+        for (name, line) in ["console", "channel", "monitor"].into_iter().zip(lines) {
+            command
+                .arg("-chardev")
+                .arg(format!("socket,id={name},fd={}", line.as_raw_fd()));
+        }
+        command.args(["-serial", "chardev:console", "-serial", "chardev:channel"]);
+        command.args(["-mon", "chardev=monitor,mode=control"]);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// QEMU with the console on our own terminal.
+    pub(super) fn at_terminal(&self, kvm: bool) -> Command {
+        let mut command = self.command(kvm, Mode::Shell, Vec::new());
+        command.args(["-serial", "mon:stdio", "-serial", "null"]);
+        command
+    }
+
+    fn command(&self, kvm: bool, mode: Mode, mut kept: Vec<i32>) -> Command {
+        let mut command = Command::new(program(self.board.architecture));
+        command.args(self.words(kvm, mode));
+        kept.push(self.image.file.as_raw_fd());
+        kept.extend(self.kernel.device_tree.as_ref().map(File::as_raw_fd));
+        let parent = rustix::process::getpid();
+        // SAFETY: between fork and exec only system calls are made, on descriptors that the parent holds meanwhile.
+        unsafe {
+            command.pre_exec(move || {
+                set_parent_process_death_signal(Some(Signal::KILL))?;
+                if rustix::process::getppid() != Some(parent) {
+                    return Err(rustix::io::Errno::SRCH.into());
+                }
+                for &kept in &kept {
+                    fcntl_setfd(std::os::fd::BorrowedFd::borrow_raw(kept), FdFlags::empty())?;
+                }
+                Ok(())
+            });
+        }
+        command
+    }
+}
+
+/// Whether this machine has a KVM for a processor that may be used.
+pub(super) fn has_kvm(architecture: Architecture) -> bool {
+    let kvm = PathBuf::from("/dev/kvm");
+    Architecture::own() == Some(architecture)
+        && File::options().read(true).write(true).open(kvm).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_that_of_the_board() {
+        let (board, name) = crate::machine::board("zcu102").unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let kernel = Kernel {
+            image: "/k".into(),
+            device_tree: Some(tempfile::tempfile().unwrap()),
+            from: String::new(),
+        };
+        let image = Image {
+            file: tempfile::tempfile().unwrap(),
+            bytes: 1 << 30,
+        };
+        let boots = Boots {
+            board,
+            name,
+            kernel,
+            image,
+            cache: Cache::at(dir.path()),
+        };
+        let words = boots.words(false, Mode::Serve).join(" ");
+        for part in [
+            "-machine xlnx-zcu102 -accel tcg -smp 4 -m 2048M -kernel /k -initrd /proc/self/fd/",
+            " -append console=ttyPS0 rdinit=/init ",
+            " timecell.emulated=qemu-tcg -- guest init serve ttyPS1 zcu102 -nodefaults",
+        ] {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+        let said = boots.fits().unwrap_err().to_string();
+        assert_eq!(
+            said,
+            "zcu102: its memory of 2GiB is too little: to boot takes 2144 MiB (give it more `memory`, or fewer `packages`)"
+        );
+        let words = boots.words(true, Mode::Shell).join(" ");
+        assert!(
+            words.contains("-- guest init shell ttyPS0") && !words.contains("emulated"),
+            "{words}"
+        );
+    }
+}

@@ -1,0 +1,232 @@
+//! The file that describes a board or machine to boot: its processor, its kernel, and how QEMU emulates it.
+
+use std::path::PathBuf;
+
+use crate::file::{self, Format, Kind, Table, table};
+use crate::{Bytes, Duration, InputErrors};
+
+/// The version of the format that is read.
+const SCHEMA: i64 = 1;
+
+choice! {
+    /// The instruction set of a machine, as `uname -m` names it.
+    pub enum Architecture {
+        /// 64-bit x86.
+        X86_64 = "x86_64",
+        /// 64-bit ARM.
+        Aarch64 = "aarch64",
+    }
+}
+
+impl Architecture {
+    /// That of this binary, if it is one of them.
+    pub fn own() -> Option<Architecture> {
+        <Architecture as crate::Choice>::named(std::env::consts::ARCH)
+    }
+
+    /// Debian's name for it.
+    pub fn debian(self) -> &'static str {
+        match self {
+            Architecture::X86_64 => "amd64",
+            Architecture::Aarch64 => "arm64",
+        }
+    }
+}
+
+choice! {
+    /// Who executes the guest's instructions.
+    pub enum Accel {
+        /// KVM if it carries the guest, else QEMU's translator.
+        Auto = "auto",
+        /// The host's processor.
+        Kvm = "kvm",
+        /// QEMU's translator: an emulated machine.
+        Tcg = "tcg",
+    }
+}
+
+const WORDS: Kind = Kind::List {
+    of: &Kind::Word,
+    least: 0,
+    most: 256,
+    unique: false,
+};
+
+table! {
+    /// A board or machine that QEMU boots.
+    pub struct Board: "board", "the top level" {
+        /// version of this format; newer ones are refused
+        "schema" = Kind::Integer { least: 1, most: i64::MAX }, Required "1";
+        /// what it is, in some words
+        title: String = Kind::Label, Required "\"my board\"";
+        /// its instruction set
+        architecture: Architecture, Required "\"aarch64\"";
+        /// number of its cpus
+        cpus: u32 = Kind::Integer { least: 1, most: 512 }, Default "1";
+        /// its memory
+        memory: Bytes = Kind::Size { least: 64 << 20 }, Default "\"1GiB\"";
+        /// the serial line of the kernel's console, the first one of the machine
+        console: String = Kind::Thread, Required "\"ttyS0\"";
+        /// the serial line over which timecell speaks with it, the second one of the machine
+        channel: String = Kind::Thread, Required "\"ttyS1\"";
+        /// Debian packages of its system, with what they depend on
+        packages: Vec<String> = WORDS, Default "[]";
+        /// longest wait for an answer after switching it on
+        boot_time: Duration = Kind::Time { least_ns: 1_000_000_000 }, Default "\"2min\"";
+        /// its kernel
+        kernel: BoardKernel, Required "{ package = \"linux-image-rt-arm64\" }";
+        /// how QEMU emulates it
+        qemu: Qemu, Required "{ machine = \"virt\" }";
+    }
+}
+
+table! {
+    /// The kernel of a board.
+    pub struct BoardKernel: "kernel", "[kernel]" {
+        /// Debian package of the kernel
+        package: Option<String> = Kind::Word, Without "`file` instead";
+        /// the kernel's image, instead of a package
+        file: Option<PathBuf>, Without "`package` instead";
+        /// whether QEMU starts the unpacked kernel at its PVH entry, without firmware; of x86_64
+        unpacked: bool, Default "false";
+        /// Debian's release from which packages come
+        release: String = Kind::Name, Default "\"bookworm\"";
+        /// device tree: a file, or with `package` one of the package, such as `xilinx/zynqmp-zcu102-rev1.0.dtb`
+        device_tree: Option<PathBuf>, Without "the machine's own";
+        /// nodes of the device tree that get a clock of 100 MHz in place of clocks, power domains and pins of firmware that QEMU lacks
+        fixed_clocks: Vec<String> = WORDS, Default "[]";
+        /// further words for the kernel's command line
+        arguments: Vec<String> = WORDS, Default "[]";
+    }
+}
+
+table! {
+    /// A board as QEMU emulates it.
+    pub struct Qemu: "qemu", "[qemu]" {
+        /// QEMU's name of the machine, with its properties
+        machine: String = Kind::Word, Required "\"virt\"";
+        /// QEMU's name of the cpu
+        cpu: Option<String> = Kind::Word, Without "the machine's own";
+        /// who executes its instructions; `auto`: KVM if it carries the guest, else QEMU's translator
+        accel: Accel, Default "\"auto\"";
+        /// further words for QEMU's command line
+        arguments: Vec<String> = WORDS, Default "[]";
+    }
+}
+
+/// The file as its reader knows it.
+pub(crate) const FORMAT: Format = Format {
+    name: "board",
+    schema: SCHEMA,
+    most_bytes: 1 << 20,
+    top: Board::SHAPE,
+    narrower: |_, _, _| None,
+};
+
+impl Board {
+    /// Reads the file of a board; `name` is its name in messages, usually its path.
+    ///
+    /// # Errors
+    /// Every fault, each with its line and how to fix it.
+    pub fn parse(name: &str, text: &str) -> Result<Board, InputErrors> {
+        let board = file::read(&FORMAT, name, text, |top, faults| {
+            let board = Board::of(top);
+            let kernel = top.table("kernel");
+            if let Some(kernel) = kernel.filter(|_| faults.is_empty())
+                && board.kernel.package.is_some() == board.kernel.file.is_some()
+            {
+                let fix = "give either `package` or `file`";
+                let what = match board.kernel.file {
+                    Some(_) => "the kernel is both a package and a file",
+                    None => "there is no kernel",
+                };
+                faults.report(&kernel.place, &["file"], what, fix);
+            }
+            if board.kernel.device_tree.is_none()
+                && !board.kernel.fixed_clocks.is_empty()
+                && faults.is_empty()
+            {
+                let what = "`fixed_clocks` changes a device tree, and there is none";
+                faults.report(
+                    &top.place,
+                    &["kernel"],
+                    what,
+                    "add `device_tree` or remove it",
+                );
+            }
+            if board.console == board.channel && faults.is_empty() {
+                let what = "console and channel are the same line";
+                faults.report(
+                    &top.place,
+                    &["channel"],
+                    what,
+                    "name another line of the machine",
+                );
+            }
+            board
+        });
+        board.map(|(board, _)| board)
+    }
+
+    /// Writes the board as a file that [`Board::parse`] reads back to the same value.
+    pub fn to_toml(&self) -> String {
+        format!("schema = {SCHEMA}\n{}", file::Writer::file(self))
+    }
+
+    /// The JSON Schema (draft 2020-12) of the file.
+    pub fn schema() -> serde_json::Value {
+        file::schema(&FORMAT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::reference::{assert_has_every_key, page};
+
+    const LEAST: &str = "schema = 1\ntitle = \"b\"\narchitecture = \"aarch64\"\nconsole = \"ttyS0\"\nchannel = \"ttyS1\"\n\
+        [kernel]\npackage = \"linux-image-arm64\"\n[qemu]\nmachine = \"virt\"\n";
+
+    fn faults(text: &str) -> String {
+        Board::parse("b.toml", text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_rest_has_defaults() {
+        let board = Board::parse("b.toml", LEAST).unwrap();
+        assert_eq!((board.cpus, board.memory), (1, Bytes::new(1 << 30)));
+        assert_eq!(board.qemu.accel, Accel::Auto);
+        assert_eq!(board.kernel.release, "bookworm");
+        assert_eq!(Board::parse("again", &board.to_toml()), Ok(board));
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_with_what_was_meant() {
+        let said = faults(&LEAST.replace("channel", "chanel"));
+        assert!(said.contains("b.toml:5: unknown key `chanel`"), "{said}");
+        assert!(said.contains("did you mean `channel`"), "{said}");
+    }
+
+    #[test]
+    fn there_is_one_kernel_and_two_lines() {
+        let said = faults(&LEAST.replace(
+            "package = \"linux-image-arm64\"",
+            "file = \"a\"\npackage = \"b\"",
+        ));
+        assert!(said.contains("both a package and a file"), "{said}");
+        let said = faults(&LEAST.replace("package = \"linux-image-arm64\"", "arguments = [\"a\"]"));
+        assert!(said.contains("there is no kernel"), "{said}");
+        let said = faults(&LEAST.replace("ttyS1", "ttyS0"));
+        assert!(
+            said.contains("b.toml:5: console and channel are the same line"),
+            "{said}"
+        );
+        let said = faults(&LEAST.replace("console", "memory = \"1MiB\"\nconsole"));
+        assert!(said.contains("64"), "{said}");
+    }
+
+    #[test]
+    fn the_documentation_has_every_key() {
+        assert_has_every_key(&page("boards.md"), FORMAT.top);
+    }
+}

@@ -1,0 +1,92 @@
+//! The virtual machine that is a cell: a board, and the values of this cell in place of the board's.
+
+use std::path::PathBuf;
+
+use crate::board::{Accel, Board};
+use crate::file::{Kind, table};
+use crate::{Bytes, Choice};
+
+table! {
+    /// The virtual machine that a cell of engine `qemu` is.
+    pub struct Machine(Default): "machine", "[machine]" {
+        /// name of a board, or its file: kernel, devices and QEMU's machine
+        board: Option<String> = Kind::Text, Without "`microvm`";
+        /// number of its virtual cpus
+        vcpus: Option<u32> = Kind::Integer { least: 1, most: 512 }, Without "the board's";
+        /// its memory
+        memory: Option<Bytes> = Kind::Size { least: 16 << 20 }, Without "the board's";
+        /// its kernel: a Debian package, or a file if there is a slash in it
+        kernel: Option<String> = Kind::Text, Without "the board's";
+        /// who executes its instructions; `auto`: KVM if it carries the guest, else QEMU's translator
+        accel: Option<Accel> = Kind::Choice(Accel::WORDS), Without "the board's";
+    }
+}
+
+impl Machine {
+    /// The board of a machine that names none.
+    pub const BOARD: &'static str = "microvm";
+
+    /// Name or file of its board.
+    pub fn board(&self) -> &str {
+        self.board.as_deref().unwrap_or(Machine::BOARD)
+    }
+
+    /// This machine, with another's values where it has none.
+    #[must_use]
+    pub fn or(&self, other: &Machine) -> Machine {
+        Machine {
+            board: self.board.clone().or_else(|| other.board.clone()),
+            vcpus: self.vcpus.or(other.vcpus),
+            memory: self.memory.or(other.memory),
+            kernel: self.kernel.clone().or_else(|| other.kernel.clone()),
+            accel: self.accel.or(other.accel),
+        }
+    }
+
+    /// Puts its values in place of those of its board.
+    pub fn applied_to(&self, mut board: Board) -> Board {
+        board.cpus = self.vcpus.unwrap_or(board.cpus);
+        board.memory = self.memory.unwrap_or(board.memory);
+        board.qemu.accel = self.accel.unwrap_or(board.qemu.accel);
+        if let Some(kernel) = &self.kernel {
+            let is_file = kernel.contains('/');
+            board.kernel.file = is_file.then(|| PathBuf::from(kernel));
+            board.kernel.package = (!is_file).then(|| kernel.clone());
+        }
+        board
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_value_counts() {
+        let own = Machine {
+            vcpus: Some(2),
+            kernel: Some("/boot/vmlinuz".into()),
+            ..Machine::default()
+        };
+        let all = Machine {
+            board: Some("q35".into()),
+            vcpus: Some(4),
+            memory: Some(Bytes::new(1 << 30)),
+            kernel: Some("linux-image-amd64".into()),
+            accel: Some(Accel::Tcg),
+        };
+        let both = own.or(&all);
+        assert_eq!((both.board(), both.vcpus), ("q35", Some(2)));
+        assert_eq!(own.board(), Machine::BOARD);
+        let text = "schema = 1\ntitle = \"b\"\narchitecture = \"x86_64\"\nconsole = \"ttyS0\"\nchannel = \"ttyS1\"\n\
+            [kernel]\npackage = \"a\"\n[qemu]\nmachine = \"q35\"\n";
+        let board = both.applied_to(Board::parse("b", text).unwrap());
+        assert_eq!((board.cpus, board.memory), (2, Bytes::new(1 << 30)));
+        assert_eq!(board.qemu.accel, Accel::Tcg);
+        assert_eq!(board.kernel.file, Some("/boot/vmlinuz".into()));
+        assert_eq!(board.kernel.package, None);
+        let board = all.applied_to(board);
+        assert_eq!(board.kernel.package.as_deref(), Some("linux-image-amd64"));
+        assert_eq!(board.kernel.file, None);
+    }
+}

@@ -1,0 +1,277 @@
+//! Boards: an x86 machine that QEMU emulates, with a kernel of Debian's, boots and measures. The kernel is downloaded where the user's
+//! cache does not have it.
+
+use std::path::Path;
+
+use crate::support::{only_run, say, timecell};
+
+/// Boots twice as long as an emulated machine on a busy one takes.
+const BOARD: &str = r#"
+schema = 1
+title = "minimal PC"
+architecture = "x86_64"
+console = "ttyS0"
+channel = "ttyS1"
+boot_time = "4min"
+[kernel]
+package = "linux-image-rt-amd64"
+arguments = ["no_timer_check", "noirqdebug"]
+[qemu]
+machine = "q35"
+cpu = "max"
+accel = "tcg"
+"#;
+
+#[cfg(target_arch = "x86_64")]
+// It keeps both cpus busy.
+#[case(Alone, Program("qemu-system-x86_64"), Program("apt-get"))]
+fn a_board_boots_measures_and_sends_its_run(dir: &Path) {
+    std::fs::write(dir.join("pc.toml"), BOARD).unwrap();
+    let words = [
+        "board",
+        "run",
+        "./pc.toml",
+        "--",
+        "bench",
+        "overhead",
+        "--quick",
+        "--engine",
+        "bare",
+    ];
+    let said = say(dir, &words).ends_with(0);
+    assert!(
+        said.err.contains("board   pc, 1 cpus, Linux 6."),
+        "{}",
+        said.err
+    );
+    let run = only_run(dir);
+    let page = std::fs::read_to_string(run.join("report.html")).unwrap();
+    let report = timecell()
+        .current_dir(dir)
+        .arg("report")
+        .arg(&run)
+        .args(["--json"])
+        .output()
+        .unwrap();
+    let json = String::from_utf8(report.stdout).unwrap();
+    let run_dir = run.to_str().unwrap();
+    say(dir, &["report", run_dir, "--force", "--figures", "figures"]).ends_with(0);
+    say(dir, &["export", run_dir, "--csv", "-o", "jobs.csv"]).ends_with(0);
+    let table = std::fs::read_to_string(dir.join("jobs.csv")).unwrap();
+    let figures = std::fs::read_dir(dir.join("figures")).unwrap();
+    let figures: Vec<String> = figures
+        .map(|figure| std::fs::read_to_string(figure.unwrap().path()).unwrap())
+        .collect();
+    assert!(!figures.is_empty());
+    for text in [&said.out, &page, &json, &table]
+        .into_iter()
+        .chain(&figures)
+    {
+        assert!(
+            text.contains("emulated: not representative of timing"),
+            "{text}"
+        );
+    }
+    let run = run.to_str().unwrap();
+    let said = say(dir, &["report", run, run]).ends_with(0);
+    assert!(
+        said.out.contains("emulated: not representative of timing"),
+        "{}",
+        said.out
+    );
+    // The exit code is that of the guest's timecell.
+    say(
+        dir,
+        &[
+            "board",
+            "run",
+            "./pc.toml",
+            "--",
+            "bench",
+            "nothing-like-it",
+        ],
+    )
+    .ends_with(2);
+}
+
+/// A virtual machine beside a plain process, emulated, with its own kernel and memory.
+const MACHINE: &str = r#"
+schema = 1
+name = "machine"
+rounds = 1
+[workload]
+kind = "timer"
+jobs = 40
+period = "20ms"
+[machine]
+memory = "320MiB"
+accel = "tcg"
+[[trial]]
+cells = ["bare"]
+[[trial]]
+name = "beside"
+cells = ["qemu", "bare"]
+"#;
+
+#[cfg(target_arch = "x86_64")]
+// It keeps both cpus busy.
+#[case(Alone, RealTime, Program("qemu-system-x86_64"), Program("apt-get"))]
+fn a_virtual_machine_is_measured_as_a_cell(dir: &Path) {
+    std::fs::write(dir.join("machine.toml"), MACHINE).unwrap();
+    let said = say(dir, &["bench", "machine.toml"]).ends_with(0);
+    assert!(
+        said.out.contains("beside/1-qemu (emulated)"),
+        "{}",
+        said.out
+    );
+    let run = only_run(dir);
+    let trial = std::fs::read_to_string(run.join("trials/2/trial.json")).unwrap();
+    let trial: serde_json::Value = serde_json::from_str(&trial).unwrap();
+    let cell = &trial["cells"][0];
+    // The thread of its virtual cpu, as the host's kernel says.
+    assert_eq!(cell["class_got"], "FIFO 80", "{cell}");
+    assert_eq!(cell["machine"]["memory_bytes"], 320 << 20, "{cell}");
+    assert_eq!(cell["machine"]["kvm"], false, "{cell}");
+    assert_eq!(cell["set_by"], "guest");
+    let path = run.join("trials/2/1-qemu.samples");
+    let samples = record::samples::read(&path).unwrap();
+    assert_eq!(samples.header.count + samples.header.skipped, 40);
+    // On the host's clock, it was released when the other cell was.
+    assert_eq!(samples.header.go_ns, trial["go_ns"].as_i64().unwrap());
+    assert_eq!(samples.header.priority, 80);
+    let text = MACHINE.replace("memory = \"320MiB\"", "memory = \"64MiB\"");
+    std::fs::write(dir.join("machine.toml"), text).unwrap();
+    let said = say(dir, &["bench", "machine.toml"]);
+    assert!(
+        said.err.contains("its memory of 64MiB is too little"),
+        "{}",
+        said.err
+    );
+    for (board, why) in [
+        ("zcu102", "it is for aarch64"),
+        ("vax", "there is no such board"),
+    ] {
+        let board = format!("machine.board={board}");
+        let said = say(
+            dir,
+            &["bench", "machine.toml", "--set", &board, "--dry-run"],
+        );
+        assert!(said.out.contains(why), "{}", said.out);
+    }
+}
+
+/// Two virtual cpus, each in a reservation of its own, and three tasks partitioned onto them.
+const TWO: &str = r#"
+schema = 1
+name = "two"
+rounds = 1
+[workload]
+kind = "taskset"
+duration = "1s"
+[[workload.task]]
+name = "a"
+cell = "first"
+wcet = "200us"
+period = "50ms"
+[[workload.task]]
+name = "b"
+cell = "first"
+wcet = "300us"
+period = "100ms"
+[[workload.task]]
+name = "c"
+cell = "second"
+wcet = "300us"
+period = "100ms"
+[[workload.reservation]]
+cell = "first"
+budget = "4ms"
+period = "10ms"
+[[workload.reservation]]
+cell = "second"
+budget = "5ms"
+period = "20ms"
+[[trial]]
+name = "vm"
+cells = ["qemu"]
+reserve = "deadline"
+machine = { memory = "320MiB", accel = "tcg" }
+"#;
+
+#[cfg(target_arch = "x86_64")]
+// It keeps both cpus busy.
+#[case(
+    Alone,
+    RealTime,
+    Deadline,
+    DeadlineBudget,
+    Program("qemu-system-x86_64"),
+    Program("apt-get")
+)]
+fn virtual_cpus_have_reservations(dir: &Path) {
+    std::fs::write(dir.join("two.toml"), TWO).unwrap();
+    let said = say(dir, &["bench", "two.toml"]).ends_with(0);
+    // A trial whose virtual cpus did not get their budgets, as the kernel says, would have failed.
+    assert!(said.out.contains("vm/second"), "{}", said.out);
+    let run = only_run(dir);
+    let trial = std::fs::read_to_string(run.join("trials/1/trial.json")).unwrap();
+    let trial: serde_json::Value = serde_json::from_str(&trial).unwrap();
+    let held = &trial["holds"]["cells"];
+    assert_eq!(held[0]["by"]["held"]["budget_ns"], 4_000_000, "{held}");
+    assert_eq!(held[1]["by"]["held"]["period_ns"], 20_000_000, "{held}");
+    for (cell, jobs) in [("1-a", 20), ("2-b", 10), ("3-c", 10)] {
+        let path = run.join(format!("trials/1/{cell}.samples"));
+        let header = record::samples::read(&path).unwrap().header;
+        assert_eq!(header.count + header.skipped, jobs, "{cell}");
+    }
+    assert_eq!(trial["cells"][2]["machine"]["vcpus"], 2);
+    let text = TWO
+        .replace("budget = \"5ms\"", "budget = \"19.9ms\"")
+        .replace("\"4ms\"", "\"9.9ms\"");
+    std::fs::write(dir.join("two.toml"), text).unwrap();
+    let said = say(dir, &["bench", "two.toml", "--dry-run"]);
+    assert!(
+        said.out.contains("exceed what the kernel admits"),
+        "{}",
+        said.out
+    );
+    let text = TWO.replace("reserve = \"deadline\"", "reserve = \"freezer\"");
+    std::fs::write(dir.join("two.toml"), text).unwrap();
+    let said = say(dir, &["bench", "two.toml"]).ends_with(2);
+    assert!(
+        said.err.contains("those of engine qemu by deadline"),
+        "{}",
+        said.err
+    );
+}
+
+#[case]
+fn boards_and_what_they_lack_are_told(dir: &Path) {
+    let said = say(dir, &["board", "list"]).ends_with(0);
+    assert!(said.out.contains("zcu102    aarch64"), "{}", said.out);
+    let said = say(dir, &["board", "run", "zcu-102", "--", "doctor"]).ends_with(2);
+    assert!(said.err.contains("did you mean `zcu102`?"), "{}", said.err);
+    std::fs::write(dir.join("pc.toml"), BOARD.replace("channel", "chanel")).unwrap();
+    let said = say(dir, &["board", "run", "./pc.toml", "--", "doctor"]).ends_with(2);
+    assert!(
+        said.err.contains("pc.toml:6: unknown key `chanel`"),
+        "{}",
+        said.err
+    );
+    std::fs::write(dir.join("pc.toml"), BOARD).unwrap();
+    let words = [
+        "board",
+        "run",
+        "./pc.toml",
+        "--guest-binary",
+        "pc.toml",
+        "--",
+        "doctor",
+    ];
+    let said = say(dir, &words).ends_with(2);
+    assert!(
+        said.err.contains("it is no 64-bit program of Linux"),
+        "{}",
+        said.err
+    );
+}
