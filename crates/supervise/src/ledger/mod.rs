@@ -30,7 +30,7 @@ pub use entry::{Broken, Entry, Holder};
 pub use error::LedgerError;
 pub use file::parse;
 pub use name::NameLock;
-pub use outside::unaccounted;
+pub use outside::{found_twice, unaccounted};
 
 /// How long another one may decide before it is given up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);

@@ -66,6 +66,18 @@ pub fn unaccounted(entries: &[Entry], own: Option<&str>, cells: &[i32]) -> Vec<U
         .collect()
 }
 
+/// The threads that are found twice by `look`, which reads the ledger and then calls [`unaccounted`]. A mission is in the ledger before it starts
+/// anything, but may have entered it after it was read.
+pub fn found_twice(look: impl Fn() -> Vec<Unaccounted>) -> Vec<Unaccounted> {
+    let first = look();
+    if first.is_empty() {
+        return first;
+    }
+    let mut again = look();
+    again.retain(|thread| first.iter().any(|one| one.tid == thread.tid));
+    again
+}
+
 /// A held group, with the priorities that it is in the ledger with.
 struct InAHold<'a> {
     group: &'a Path,
@@ -155,5 +167,27 @@ mod tests {
         assert!(!accounts(admitted, "/g/ab", Some(50)));
         // Ordinary threads were admitted as such.
         assert!(!accounts(None, "/g/a", Some(50)));
+    }
+
+    #[test]
+    fn a_thread_of_a_mission_that_has_just_entered_the_ledger_is_none() {
+        let at = |tid: i32| Unaccounted {
+            pid: tid,
+            tid,
+            name: "a".to_owned(),
+            class: "DEADLINE".to_owned(),
+            cpus: vec![0],
+        };
+        let looks = |seen: [&[i32]; 2]| {
+            let next = std::cell::Cell::new(0);
+            let found = found_twice(|| {
+                next.set(next.get() + 1);
+                seen[next.get() - 1].iter().map(|tid| at(*tid)).collect()
+            });
+            let tids: Vec<i32> = found.iter().map(|thread| thread.tid).collect();
+            (tids, next.get())
+        };
+        assert_eq!(looks([&[1, 2], &[2, 3]]), (vec![2], 2));
+        assert_eq!(looks([&[], &[3]]), (vec![], 1));
     }
 }

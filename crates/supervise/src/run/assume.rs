@@ -439,10 +439,12 @@ impl Keeper<'_> {
     fn outside(&self) -> Vec<Unaccounted> {
         let name = &self.mission().name;
         let is_own = |holder: &Holder| matches!(holder, Holder::Mission { name: other, .. } if other == name);
-        let mut entries = self.desk.ledger.entries().unwrap_or_default();
-        entries.retain(|entry| !is_own(&entry.holder));
         let pids: Vec<i32> = self.running().map(|(_, live)| live.inside.pid).collect();
-        ledger::unaccounted(&entries, Some(name), &pids)
+        ledger::found_twice(|| {
+            let mut entries = self.desk.ledger.entries().unwrap_or_default();
+            entries.retain(|entry| !is_own(&entry.holder));
+            ledger::unaccounted(&entries, Some(name), &pids)
+        })
     }
 
     fn look_at_bounds(&mut self, at: usize, now_ns: i64) -> Result<(), RunError> {

@@ -3,7 +3,7 @@
 use model::mission::CellClass;
 use report::exact;
 use supervise::admit::{HeldCell, Hold, Unaccounted};
-use supervise::ledger::{Entry, Ledger, unaccounted};
+use supervise::ledger::{Entry, Ledger, found_twice, unaccounted};
 
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -13,8 +13,10 @@ const SCHEMA: u32 = 2;
 
 /// Prints it.
 pub fn run(json: bool) -> Result<Ended, CommandError> {
-    let entries = Ledger::default().entries()?;
-    let outside = unaccounted(&entries, None, &[]);
+    let ledger = Ledger::default();
+    let entries = ledger.entries()?;
+    let now = || ledger.entries().unwrap_or_default();
+    let outside = found_twice(|| unaccounted(&now(), None, &[]));
     if json {
         let json = serde_json::json!({
             "schema": SCHEMA,
