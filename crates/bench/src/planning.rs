@@ -14,7 +14,7 @@ use crate::{crowd, load, place, tasks};
 use cpus::{cell_cpus, load_cpus, one_cell_for_each_cpu, resolve_cpus};
 
 impl Plan {
-    /// Plans `experiment` for this machine, on which it changes nothing. `place` is where the cpus were given, for messages.
+    /// Plans `experiment` for this machine, on which it changes nothing but the cache of kernels for virtual machines. `place` is where the cpus were given, for messages.
     ///
     /// # Errors
     /// When the experiment names a cpu that does not exist.

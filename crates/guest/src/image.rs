@@ -69,7 +69,16 @@ pub fn make(
                 } else {
                     0o755
                 };
-                tree.file(&format!("{}/{name}", &WORK[1..]), mode, file);
+                let path = format!("{}/{name}", &WORK[1..]);
+                if tree.has(&path) {
+                    return Err(model::InputError::new(
+                        file.display().to_string(),
+                        "another file of this name is taken along",
+                        "rename one of them",
+                    )
+                    .into());
+                }
+                tree.file(&path, mode, file);
             }
             _ => {
                 return Err(model::InputError::new(
@@ -137,7 +146,7 @@ fn system(program: &[u8]) -> Tree {
         ("run", 0o755),
         ("sys", 0o755),
         ("tmp", 0o1777),
-        ("board", 0o1777),
+        (&WORK[1..], 0o1777),
     ] {
         tree.directory(path, mode);
     }

@@ -86,9 +86,11 @@ fn unpacked(cache: &Cache, image: &Path) -> Result<PathBuf, GuestError> {
         ),
         _ => told(image)(error),
     })?;
-    // Of what follows the stream, zstd and gzip complain; that the kernel is whole is what counts.
-    let head = fs::read(&path).map_err(told(&path))?;
-    if !head.starts_with(b"\x7fELF") || (program == "xz" && !ran.status.success()) {
+    // Of what follows the stream, zstd and gzip complain; that the kernel is whole is what counts. Behind each stream is its length.
+    let length = payload
+        .last_chunk()
+        .map(|raw| u64::from(u32::from_le_bytes(*raw)));
+    if Some(fs::metadata(&path).map_err(told(&path))?.len()) != length {
         return Err(GuestError::Program {
             program,
             said: String::from_utf8_lossy(&ran.stderr).trim().to_owned(),

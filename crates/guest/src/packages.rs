@@ -205,8 +205,11 @@ fn unpack_some(file: &Path, into: &Path, only: &[String]) -> Result<(), GuestErr
         .stdout(Stdio::null())
         .output()
         .map_err(|error| apt::missing("tar", error));
-    let _ = deb.wait();
-    let said = String::from_utf8_lossy(&done?.stderr).into_owned();
+    let packed = deb
+        .wait()
+        .map_err(|error| apt::missing("dpkg-deb", error))?;
+    let done = done?;
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
     // What a package does not have is looked for by whoever wants it.
     let failed = |line: &&str| {
         !line.contains("Not found in archive") && !line.contains("Exiting with failure")
@@ -216,6 +219,13 @@ fn unpack_some(file: &Path, into: &Path, only: &[String]) -> Result<(), GuestErr
             program: "tar",
             said: said.to_owned(),
         }),
+        // Of a missing file it says so, with status 2. Killed, it says nothing.
+        None if !packed.success() || !matches!(done.status.code(), Some(0 | 2)) => {
+            Err(GuestError::Program {
+                program: "tar",
+                said: format!("{} ended early ({}, {packed})", file.display(), done.status),
+            })
+        }
         None => Ok(()),
     }
 }

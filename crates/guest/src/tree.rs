@@ -1,10 +1,10 @@
 //! A tree of files: what is to be in a guest's initial file system, or what a directory holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::cpio::{Head, Kind, Reader, Writer};
 
@@ -195,39 +195,46 @@ impl Tree {
     }
 }
 
-/// Unpacks files, directories and links of an archive below a directory that is there; of devices nothing is made.
+/// Unpacks files, directories and links of an archive into a directory that is there, and empty; of devices nothing is made. Whoever has made
+/// the archive reaches nothing outside: what is written is new, and in directories that this has made.
 ///
 /// # Errors
-/// Those of reading and writing; `InvalidData` if it is no archive, or has a path that leads out of the directory.
+/// Those of reading and writing; `InvalidData` if it is no archive, or has a path or a link that leads out of the directory.
 pub fn unpack(archive: impl Read, into: &Path) -> io::Result<()> {
     let mut reader = Reader::new(archive);
-    let one = |head: &Head, content: &mut dyn Read| {
+    let mut made = HashSet::from([into.to_owned()]);
+    let bad = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    let mut one = |head: &Head, content: &mut dyn Read| {
         let path = into.join(&head.path);
-        // Nothing is written through a link that the archive has made: its parents are directories of ours.
-        let above = path.parent().unwrap_or(into);
-        if !fs::symlink_metadata(above)?.is_dir() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "an archive with files below a link",
-            ));
+        if !path.parent().is_some_and(|above| made.contains(above)) {
+            return bad("an archive with files below no directory of its own");
         }
         match head.kind {
-            Kind::Directory => host::writer::create_dir(&path)?,
+            Kind::Directory => {
+                host::writer::create_dir(&path)?;
+                made.insert(path);
+            }
             Kind::File => {
-                let mut file = host::writer::create(&path)?;
+                let mut options = File::options();
+                options.write(true).create_new(true);
+                let mut file = host::writer::below(&path, || options.open(&path))?;
                 io::copy(content, &mut file)?;
                 file.set_permissions(fs::Permissions::from_mode(head.mode & 0o755 | 0o600))?;
             }
             Kind::Link => {
                 let mut to = String::new();
                 content.take(4096).read_to_string(&mut to)?;
+                let is_below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+                if !Path::new(&to).components().all(is_below) {
+                    return bad("an archive with a link that leads out of it");
+                }
                 host::writer::below(&path, || std::os::unix::fs::symlink(to, &path))?;
             }
             Kind::Device(..) => {}
         }
         Ok(())
     };
-    while reader.next(one)? {}
+    while reader.next(&mut one)? {}
     Ok(())
 }
 
@@ -283,19 +290,45 @@ mod tests {
 
     #[test]
     fn nothing_is_written_through_a_link() {
-        let mut tree = Tree::default();
-        tree.link("out", "/tmp");
-        tree.entries.insert(
-            "out/escaped".to_owned(),
-            Entry {
-                kind: Kind::File,
+        let victim = tempfile::tempdir().unwrap();
+        fs::create_dir(victim.path().join("inner")).unwrap();
+        fs::write(victim.path().join("file"), "old").unwrap();
+        let out = victim.path().to_str().unwrap();
+        let unpacked = |link: (&str, &str), file: &str| {
+            let head = |path: &str, kind, bytes: usize| Head {
+                path: path.to_owned(),
+                kind,
                 mode: 0o644,
-                content: Content::Bytes(Vec::new()),
-            },
+                bytes: bytes as u32,
+            };
+            let mut writer = Writer::new(Vec::new());
+            writer
+                .add(&head(link.0, Kind::Link, link.1.len()), link.1.as_bytes())
+                .unwrap();
+            writer.add(&head(file, Kind::File, 3), &b"new"[..]).unwrap();
+            let bytes = writer.finish().unwrap();
+            let into = tempfile::tempdir().unwrap();
+            unpack(&bytes[..], into.path()).unwrap_err().to_string()
+        };
+        let leads_out = "a link that leads out";
+        for link in [out, "../../../tmp", &format!("{out}/file")] {
+            let error = unpacked(("a", link), "b");
+            assert!(error.contains(leads_out), "{error}");
+        }
+        // Not even where the link stays inside.
+        let error = unpacked(("a", "b"), "a");
+        assert!(error.contains("exists"), "{error}");
+        for file in ["a/x", "a/inner/x"] {
+            let error = unpacked(("a", "."), file);
+            assert!(error.contains("below no directory"), "{error}");
+        }
+        assert_eq!(
+            fs::read_to_string(victim.path().join("file")).unwrap(),
+            "old"
         );
-        let bytes = tree.write(Vec::new()).unwrap();
-        let into = tempfile::tempdir().unwrap();
-        let error = unpack(&bytes[..], into.path()).unwrap_err();
-        assert!(error.to_string().contains("below a link"), "{error}");
+        assert_eq!(
+            fs::read_dir(victim.path().join("inner")).unwrap().count(),
+            0
+        );
     }
 }

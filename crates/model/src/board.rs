@@ -45,6 +45,9 @@ choice! {
     }
 }
 
+/// The least memory of a machine, bytes.
+pub(crate) const LEAST_MEMORY: u64 = 64 << 20;
+
 const WORDS: Kind = Kind::List {
     of: &Kind::Word,
     least: 0,
@@ -64,7 +67,7 @@ table! {
         /// number of its cpus
         cpus: u32 = Kind::Integer { least: 1, most: 512 }, Default "1";
         /// its memory
-        memory: Bytes = Kind::Size { least: 64 << 20 }, Default "\"1GiB\"";
+        memory: Bytes = Kind::Size { least: LEAST_MEMORY }, Default "\"1GiB\"";
         /// the serial line of the kernel's console, the first one of the machine
         console: String = Kind::Thread, Required "\"ttyS0\"";
         /// the serial line over which timecell speaks with it, the second one of the machine

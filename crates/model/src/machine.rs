@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::board::{Accel, Board};
+use crate::board::{Accel, Board, LEAST_MEMORY};
 use crate::file::{Kind, table};
 use crate::{Bytes, Choice};
 
@@ -14,7 +14,7 @@ table! {
         /// number of its virtual cpus
         vcpus: Option<u32> = Kind::Integer { least: 1, most: 512 }, Without "the board's";
         /// its memory
-        memory: Option<Bytes> = Kind::Size { least: 16 << 20 }, Without "the board's";
+        memory: Option<Bytes> = Kind::Size { least: LEAST_MEMORY }, Without "the board's";
         /// its kernel: a Debian package, or a file if there is a slash in it
         kernel: Option<String> = Kind::Text, Without "the board's";
         /// who executes its instructions; `auto`: KVM if it carries the guest, else QEMU's translator

@@ -155,6 +155,12 @@ fn run(name: &str, board: &Path, threads: &Path, payload: Payload) -> Result<i32
         }
         Err((stage, errno))
     });
+    if guest.lost() > 0 {
+        eprintln!(
+            "{} messages of the guest were lost on the line",
+            guest.lost()
+        );
+    }
     if !guest.off() {
         eprintln!("{NOT_OFF}");
     }
@@ -241,8 +247,9 @@ fn in_guest(
                     rest.extend_from_slice(bytes);
                     while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                         let line: Vec<u8> = rest.drain(..=end).collect();
-                        if let Ok(told) = serde_json::from_slice(&line) {
-                            let _ = tell.send((clock::now(), told));
+                        match serde_json::from_slice(&line) {
+                            Ok(told) => drop(tell.send((clock::now(), told))),
+                            Err(error) => eprintln!("the guest's probe is not understood: {error}"),
                         }
                     }
                 }

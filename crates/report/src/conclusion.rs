@@ -371,33 +371,44 @@ pub(crate) fn states(summary: &RunSummary, all: bool) -> Vec<(String, String)> {
             Some((cell, of, state(of)?))
         });
         let (alike, differ): (Vec<_>, Vec<_>) = compared.partition(|(_, of, _)| is_alike(of));
-        match alike.as_slice() {
-            [] => {}
-            [(cell, _, sentence)] => sentences.push((cell.label.clone(), sentence.clone())),
-            [(_, first, _), ..] => {
-                let names: Vec<&str> = alike.iter().map(|(cell, ..)| cell.label.as_str()).collect();
-                let sentence = format!(
-                    "{}; {} do not differ in it, nor outside it, from what they took turns with",
-                    state_of_machine(first),
-                    names.join(", ")
-                );
-                sentences.push((metric.title().to_owned(), sentence));
+        // Cells that took turns with another trial may have seen another state.
+        let mut of_states: Vec<(String, Vec<_>)> = Vec::new();
+        for (cell, of, sentence) in alike {
+            let machine = state_of_machine(of);
+            match of_states.iter_mut().find(|(state, _)| *state == machine) {
+                Some((_, cells)) => cells.push((cell, sentence)),
+                None => of_states.push((machine, vec![(cell, sentence)])),
             }
+        }
+        for (machine, cells) in of_states {
+            if let [(cell, sentence)] = cells.as_slice() {
+                sentences.push((cell.label.clone(), sentence.clone()));
+                continue;
+            }
+            let names: Vec<&str> = cells.iter().map(|(cell, _)| cell.label.as_str()).collect();
+            let sentence = format!(
+                "{machine}; no difference from what they took turns with was shown in it, outside it, or in how often it holds: {}",
+                names.join(", ")
+            );
+            sentences.push((metric.title().to_owned(), sentence));
         }
         sentences.extend((differ.into_iter()).map(|(cell, _, text)| (cell.label.clone(), text)));
     }
     sentences
 }
 
-/// Whether a cell differs neither within the states nor in its share of the slow one, as far as is known.
+/// Whether a cell was compared within both states and in its share of the slow one, and no difference was shown.
 fn is_alike(in_turns: &InTurns) -> bool {
-    let differs = |ratio: &Option<Ratio>| {
+    let is_noise = |ratio: &Option<Ratio>| {
         let verdict = ratio.as_ref().map(|ratio| ratio.verdict);
-        matches!(verdict, Some(Verdict::Larger | Verdict::Smaller))
+        verdict == Some(Verdict::WithinNoise)
     };
     in_turns.within.as_ref().is_some_and(|within| {
-        let is_equal = equally(&within.slow_share_difference) != MORE;
-        is_equal && !differs(&within.fast) && !differs(&within.slow)
+        let share = &within.slow_share_difference;
+        let has_none = |(low, high)| low <= 0.0 && high >= 0.0;
+        share.low.zip(share.high).is_some_and(has_none)
+            && is_noise(&within.fast)
+            && is_noise(&within.slow)
     })
 }
 
@@ -455,12 +466,10 @@ pub(crate) fn in_it(share: &Share) -> String {
 }
 
 /// Of shares that differ.
-const MORE: &str = "more than noise explains";
-
 fn equally(difference: &Share) -> &'static str {
     match (difference.low, difference.high) {
         (Some(low), Some(high)) if low <= 0.0 && high >= 0.0 => "equal within noise",
-        (Some(_), Some(_)) => MORE,
+        (Some(_), Some(_)) => "more than noise explains",
         _ => "with too few rounds to compare",
     }
 }

@@ -12,7 +12,7 @@ use text::words::{capital, clean, count, plural};
 use crate::chart::{Axis, Band, LOOKS, n, title_left, y_axis};
 use crate::figure::{Figure, WIDTH, documents, time_title};
 use crate::grid::{Cell, Table, named};
-use crate::html::{First, Section, document, drawn};
+use crate::html::{First, Section, document, drawn, failures, missing};
 
 /// A run of one device.
 pub struct Device {
@@ -42,13 +42,15 @@ impl Device {
         values.max()
     }
 
-    /// The interval of the largest p99 of a trial, ns.
+    /// The interval of the largest p99 of the cells of a trial, ns.
     fn p99(&self, trial: &str) -> Option<(i64, i64)> {
         let quantiles = self.cells(trial).map(|(_, metric)| {
             let p99 = metric.summary.quantile(0.99)?;
             p99.low_ns.zip(p99.high_ns)
         });
-        quantiles.collect::<Option<Vec<_>>>()?.into_iter().max()
+        let all = quantiles.collect::<Option<Vec<_>>>()?;
+        let low = all.iter().map(|(low, _)| *low).max()?;
+        Some((low, all.iter().map(|(_, high)| *high).max()?))
     }
 
     /// The trial with the largest value of all, and the value, ns.
@@ -147,7 +149,13 @@ fn about<'a>(devices: &'a [Device], rows: &[Row]) -> Table<(usize, &'a Device)> 
             count(device.sum(|cell| cell.executed))
         })
         .number("late", |(_, device)| {
-            count(device.sum(|cell| cell.late.unwrap_or(0)))
+            // Jobs without a deadline are none.
+            let cells = device.study.summary.cells.iter();
+            let late = cells.map(|cell| cell.late).sum::<Option<u64>>();
+            late.map(count).map(Cell::from)
+        })
+        .number("lost", |(_, device)| {
+            count(device.sum(|cell| cell.lost + cell.unexplained))
         })
         .number("skipped", |(_, device)| {
             count(device.sum(|cell| cell.skipped))
@@ -238,6 +246,7 @@ pub fn devices_html(devices: &[Device]) -> String {
         p.kicker { "timecell report, several devices" }
         h1 { (plural(devices.len() as u64, "device")) }
         @for device in devices {
+            (failures(&device.study.summary.failures))
             @if device.study.plan.trials != devices[0].study.plan.trials || device.study.plan.workload != devices[0].study.plan.workload {
                 p.banner role="note" {
                     strong { "Caution:" } " " (clean(&device.name)) " ran another experiment than " (clean(&devices[0].name))
@@ -276,7 +285,23 @@ pub fn devices_html(devices: &[Device]) -> String {
             (quantiles(devices, &rows))
         },
     });
+    sections.push(lacking(devices));
     document("Several devices - timecell", &head, &sections)
+}
+
+/// The failures of each device, and all that it has not measured.
+fn lacking(devices: &[Device]) -> Section {
+    Section {
+        id: "lacking",
+        heading: "What is missing".to_owned(),
+        body: html! {
+            @for device in devices {
+                @let s = &device.study.summary;
+                h3 { (clean(&device.name)) }
+                (missing("trial", (&s.failures, &s.not_measured, &s.unmet), &html! {}).body)
+            }
+        },
+    }
 }
 
 fn verdicts(devices: &[Device]) -> Markup {
@@ -339,6 +364,7 @@ fn picture(devices: &[Device], rows: &[Row]) -> Option<Figure> {
 fn bars(devices: &[Device], rows: &[&Row], axis: &Axis, low: f64) -> Markup {
     let group = (WIDTH - 8.0 - LEFT) / rows.len().max(1) as f64;
     let width = (group * 0.8 / devices.len().max(1) as f64).min(30.0);
+    let gap = (width * 0.2).min(2.0);
     let names: Vec<&str> = rows.iter().map(|row| row.group.as_str()).collect();
     html! {
         @for (at, (row, short)) in rows.iter().zip(text::words::shortened_apart(&names, 14)).enumerate() {
@@ -348,8 +374,8 @@ fn bars(devices: &[Device], rows: &[&Row], axis: &Axis, low: f64) -> Markup {
             @for (place, device) in devices.iter().enumerate() {
                 @if let Some(max) = device.max_ns(&row.trial).filter(|ns| *ns > 0) {
                     @let top = axis.at(max as f64);
-                    rect class=(format!("bar f{}", place % LOOKS)) x=(n(begin + width * place as f64 + 1.0)) y=(n(top))
-                        width=(n(width - 2.0)) height=(n((low - top).max(1.0))) {
+                    rect class=(format!("bar f{}", place % LOOKS)) x=(n(begin + width * place as f64 + gap / 2.0)) y=(n(top))
+                        width=(n(width - gap)) height=(n((low - top).max(1.0))) {
                         title { (clean(&device.name)) ", " (clean(&row.trial)) ": " (capital(&time(max as f64))) }
                     }
                 }

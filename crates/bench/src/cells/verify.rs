@@ -85,6 +85,12 @@ fn same(wanted: &sched::Class, got: &sched::Class) -> Result<(), String> {
 
 /// Asks the kernel whether each thread of a machine's virtual cpus has its class, with its budget.
 pub(crate) fn verify_vcpus(threads: &[i32], wanted: &[sched::Class]) -> Result<(), String> {
+    if threads.len() < wanted.len() {
+        let (vcpus, wanted) = (threads.len(), wanted.len());
+        return Err(format!(
+            "QEMU names {vcpus} threads of virtual cpus, of {wanted}"
+        ));
+    }
     (threads.iter().zip(wanted).enumerate()).try_for_each(|(vcpu, (pid, wanted))| {
         let got = sched::get_class(*pid).map_err(|error| error.to_string())?;
         same(wanted, &got).map_err(|why| format!("virtual cpu {vcpu}: {why}"))

@@ -274,6 +274,10 @@ fn machine_ways(ways: &mut Ways) {
     for board in engine::Machine::BOARDS {
         let mut needs =
             engine::by_kind(EngineKind::Qemu, &engine::Options::default()).requirements();
+        if needs.iter().any(|need| !need.met) {
+            ways.needs.note(&format!("qemu-{board}"), needs);
+            continue;
+        }
         let asked = model::Machine {
             board: Some(board.to_owned()),
             ..model::Machine::default()

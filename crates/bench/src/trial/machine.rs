@@ -34,10 +34,17 @@ pub(super) fn tell(
                 });
                 cell.notes.push(format!("{NOT_REPRESENTATIVE}{why}"));
             }
+            cell.notes.push(format!(
+                "the clock of its guest is known to within {} us, and drifted by {} us during the jobs",
+                machine.clock_error_ns.div_euclid(1_000) + 1,
+                machine.clock_drift_ns / 1_000
+            ));
             cell.machine = Some(machine);
         }
-        Err(why) => cell
-            .notes
-            .push(format!("its machine told nothing of itself: {why}")),
+        // Nobody could see that its times are those of an emulated machine.
+        Err(why) => {
+            let why = format!("its machine told nothing of itself: {why}");
+            cell.failure.get_or_insert(why);
+        }
     }
 }

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use guest::GuestError;
-use guest::machine::{Boots, carried_by_kvm};
+use guest::machine::{Boots, carried_by_kvm, known_of_kvm};
+use guest::{Cache, GuestError};
 use model::{Accel, Architecture, EngineKind, Requirement};
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +69,12 @@ impl Machine {
         }
         let mut board = asked.applied_to(board);
         let found = (|| {
+            let cache = Cache::of_user()?;
+            let kernel = guest::kernel::get(&cache, &board, false, tell)?;
+            guest::image::packages(&cache, &board, false, tell)?;
+            if let Some(known) = known_of_kvm(&cache, &board, &kernel, None) {
+                return Ok(known);
+            }
             let program = guest::program(Path::new("/proc/self/exe"))?;
             let named = (board.clone(), asked.board().to_owned());
             carried_by_kvm(&Boots::new(named, &program, &[], false, tell)?, None)

@@ -146,6 +146,15 @@ pub fn admission(
     limit: RtLimit,
     known: Known<'_>,
 ) -> Option<Admission> {
+    let mut admission = of_covered(set, study, limit, known)?;
+    if !study.uncovered.is_empty() {
+        admission.standing = admission.standing.of_a_part();
+    }
+    Some(admission)
+}
+
+/// The same, as if the study covered the whole file.
+fn of_covered(set: &TaskSet, study: &Study, limit: RtLimit, known: Known<'_>) -> Option<Admission> {
     let reserving = |cell: &usize| set.cells[*cell].reservation.is_some();
     let places: Vec<usize> = (0..set.cells.len()).filter(reserving).collect();
     if places.is_empty() {

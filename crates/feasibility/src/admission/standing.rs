@@ -57,6 +57,16 @@ impl Standing {
         }
     }
 
+    /// The same if some of the file was not tested.
+    #[must_use]
+    pub(super) const fn of_a_part(self) -> Standing {
+        match self {
+            Standing::Guaranteed | Standing::GuaranteedByReaction => Standing::AdmittedUndecided,
+            Standing::RefusedThoughFeasible => Standing::RefusedUndecided,
+            other => other,
+        }
+    }
+
     /// The sentence that tables print.
     pub const fn sentence(self) -> &'static str {
         match self {

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use sha2::{Digest, Sha256};
@@ -21,8 +21,9 @@ use crate::tree::Tree;
 /// How often a sign of life is sent, and how often the guest says that it has booted.
 const ALIVE: Duration = Duration::from_secs(4);
 const READY: Duration = Duration::from_millis(500);
-/// How long output is waited for after its program has ended: what it leaves running may hold it open.
+/// How long the next output is waited for after its program has ended, and all of it: what it leaves running may hold it open.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+const ALL_LAST_WORDS: Duration = Duration::from_secs(60);
 
 type Line = Arc<Sender<FromGuest>>;
 
@@ -135,9 +136,8 @@ fn carried_out(mut child: Child, to: &Line) -> i32 {
     pass_on(out, to.clone(), FromGuest::Out, done.clone());
     pass_on(child.stderr.take(), to.clone(), FromGuest::Err, done);
     let ended = child.wait();
-    for _ in 0..2 {
-        let _ = finished.recv_timeout(LAST_WORDS);
-    }
+    let until = Instant::now() + ALL_LAST_WORDS;
+    while Instant::now() < until && finished.recv_timeout(LAST_WORDS).is_ok() {}
     ended.map_or(1, super::status)
 }
 
@@ -171,8 +171,8 @@ fn pass_on(
         while let Ok(read) = from.read(&mut buffer)
             && read > 0
             && to.send(&message(buffer[..read].to_vec())).is_ok()
+            && done.send(()).is_ok()
         {}
-        let _ = done.send(());
     });
 }
 

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use model::{Architecture, Board};
@@ -161,7 +161,7 @@ impl Boots {
         words.push(format!(
             "-- {} init {mode} {line} {}",
             crate::inside::WORD,
-            self.name
+            host_name(&self.name)
         ));
         words.join(" ")
     }
@@ -187,7 +187,9 @@ impl Boots {
     /// QEMU with the console on our own terminal.
     pub(super) fn at_terminal(&self, kvm: bool) -> Command {
         let mut command = self.command(kvm, Mode::Shell, Vec::new());
-        command.args(["-serial", "mon:stdio", "-serial", "null"]);
+        // Some boards name the channel's device themselves.
+        command.args(["-serial", "mon:stdio", "-chardev", "null,id=channel"]);
+        command.args(["-serial", "chardev:channel"]);
         command
     }
 
@@ -212,6 +214,17 @@ impl Boots {
         }
         command
     }
+}
+
+/// The host name of a board's guest: a word of the kernel's command line, of at most 63 characters, from the name of the board or of its file.
+fn host_name(board: &str) -> String {
+    let stem = Path::new(board)
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy();
+    let letters = stem.chars().take(63);
+    let letters = letters.map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    letters.collect()
 }
 
 /// Whether this machine has a KVM for a processor that may be used.
@@ -258,6 +271,8 @@ mod tests {
             said,
             "zcu102: its memory of 2GiB is too little: to boot takes 2144 MiB (give it more `memory`, or fewer `packages`)"
         );
+        assert_eq!(host_name("/x/my board.toml"), "my-board");
+        assert_eq!(host_name(&"a".repeat(99)).len(), 63);
         let words = boots.words(true, Mode::Shell).join(" ");
         assert!(
             words.contains("-- guest init shell ttyPS0") && !words.contains("emulated"),

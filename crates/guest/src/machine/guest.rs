@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, BufReader, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -12,16 +11,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use model::{Accel, InputError};
+use model::{Accel, Board, InputError};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use sha2::{Digest, Sha256};
 
 use super::command::{self, Boots};
 use super::monitor::Monitor;
 use crate::GuestError;
-use crate::cache::{Cache, hexadecimal};
+use crate::cache::{Cache, digest, hexadecimal};
 use crate::channel::message::{FromGuest, Order, Ready, ToGuest};
 use crate::channel::{Sender, received};
+use crate::kernel::Kernel;
 use crate::tail::Tail;
 
 /// How long a guest may need to boot with KVM before it is tried without.
@@ -92,7 +92,6 @@ pub struct Booted {
 /// # Errors
 /// If there is no QEMU, or the guest panics, ends, or does not answer within the board's time.
 pub fn boot(boots: &Boots, accel: Option<Accel>, see: fn(&[u8])) -> Result<Booted, GuestError> {
-    boots.fits()?;
     let limit = Duration::from_nanos(boots.board.boot_time.ns().unsigned_abs());
     let (kvm, why) = carried_by_kvm(boots, accel)?;
     let (guest, ready) = Guest::boot(boots, kvm, limit, see)?;
@@ -100,8 +99,12 @@ pub fn boot(boots: &Boots, accel: Option<Accel>, see: fn(&[u8])) -> Result<Boote
         guest,
         ready,
         kvm,
-        note: why.map(|why| format!("KVM does not carry it ({why}), so it is emulated")),
+        note: why.as_deref().map(emulated),
     })
+}
+
+fn emulated(why: &str) -> String {
+    format!("KVM does not carry it ({why}), so it is emulated")
 }
 
 /// Whether KVM executes a machine here, by what its board says, or `accel`; and why not, where that was tried. That takes some seconds,
@@ -113,14 +116,10 @@ pub fn carried_by_kvm(
     boots: &Boots,
     accel: Option<Accel>,
 ) -> Result<(bool, Option<String>), GuestError> {
-    match accel.unwrap_or(boots.board.qemu.accel) {
-        Accel::Tcg => return Ok((false, None)),
-        Accel::Kvm => return Ok((true, None)),
-        Accel::Auto if !command::has_kvm(boots.board.architecture) => return Ok((false, None)),
-        Accel::Auto => {}
-    }
-    if let Some(why) = found(&boots.cache) {
-        return Ok((why.is_empty(), Some(why).filter(|why| !why.is_empty())));
+    boots.fits()?;
+    let board = &boots.board;
+    if let Some(known) = known_of_kvm(&boots.cache, board, &boots.kernel, accel) {
+        return Ok(known);
     }
     let (kvm, why) = match Guest::boot(boots, true, KVM_TIME, |_| ()) {
         Ok((guest, _)) => {
@@ -131,8 +130,32 @@ pub fn carried_by_kvm(
         Err(error) => return Err(error),
     };
     // Without that it is found out again the next time.
-    let _ = remember(&boots.cache, why.as_deref().unwrap_or_default());
+    let key = key(board, &boots.kernel);
+    let _ = remember(&boots.cache, &key, why.as_deref().unwrap_or_default());
     Ok((kvm, why))
+}
+
+/// The answer of [`carried_by_kvm`] where no machine need be tried for it.
+pub fn known_of_kvm(
+    cache: &Cache,
+    board: &Board,
+    kernel: &Kernel,
+    accel: Option<Accel>,
+) -> Option<(bool, Option<String>)> {
+    match accel.unwrap_or(board.qemu.accel) {
+        Accel::Tcg => return Some((false, None)),
+        Accel::Kvm => return Some((true, None)),
+        Accel::Auto if !command::has_kvm(board.architecture) => return Some((false, None)),
+        Accel::Auto => {}
+    }
+    let why = found(cache, &key(board, kernel))?;
+    Some((why.is_empty(), Some(why).filter(|why| !why.is_empty())))
+}
+
+/// What KVM does with one machine says nothing of another.
+fn key(board: &Board, kernel: &Kernel) -> String {
+    let all = board.to_toml() + &kernel.from;
+    format!("kvm-{}", digest(all.as_bytes()).unwrap_or_default())
 }
 
 /// What identifies this start of the host.
@@ -141,28 +164,37 @@ fn boot_id() -> String {
 }
 
 /// Why KVM did not carry a guest earlier since the host was started, empty if it did; `None`: none was tried.
-fn found(cache: &Cache) -> Option<String> {
-    let text = std::fs::read_to_string(cache.found("found", "kvm")?).ok()?;
+fn found(cache: &Cache, key: &str) -> Option<String> {
+    let text = std::fs::read_to_string(cache.found("found", key)?).ok()?;
     Some(text.strip_prefix(&boot_id())?.trim().to_owned())
 }
 
 /// Remembers why KVM does not carry a guest, or that it does, until the host is started again.
-fn remember(cache: &Cache, why: &str) -> Result<(), GuestError> {
+fn remember(cache: &Cache, key: &str, why: &str) -> Result<(), GuestError> {
     let filling = cache.fill()?;
     let dir = filling.unfinished()?;
-    let path = dir.path().join("kvm");
+    let path = dir.path().join(key);
     let text = boot_id() + why;
     std::fs::write(&path, text).map_err(GuestError::file(&path, "write it"))?;
-    filling.keep(&path, "found", "kvm").map(drop)
+    filling.keep(&path, "found", key).map(drop)
 }
 
-/// Boots a guest with its console on this terminal, until its user leaves; returns the exit code of QEMU.
+/// Boots a guest with its console on this terminal, until its user leaves; returns the exit code of QEMU. `tell` is told if it is emulated.
 ///
 /// # Errors
 /// If there is no QEMU.
-pub fn console(boots: &Boots, accel: Option<Accel>) -> Result<i32, GuestError> {
-    boots.fits()?;
-    let (kvm, _) = carried_by_kvm(boots, accel)?;
+pub fn console(
+    boots: &Boots,
+    accel: Option<Accel>,
+    tell: &dyn Fn(&str),
+) -> Result<i32, GuestError> {
+    let (kvm, why) = carried_by_kvm(boots, accel)?;
+    if let Some(why) = &why {
+        tell(&emulated(why));
+    }
+    if !kvm {
+        tell(host::virt::NOT_REPRESENTATIVE);
+    }
     let stdin = io::stdin();
     let settings = tcgetattr(&stdin).ok();
     let mut child = start(boots, boots.at_terminal(kvm))?;
@@ -175,10 +207,7 @@ pub fn console(boots: &Boots, accel: Option<Accel>) -> Result<i32, GuestError> {
         Path::new(command::program(boots.board.architecture)),
         "wait for it",
     ))?;
-    Ok(ended
-        .code()
-        .or(ended.signal().map(|signal| 128 + signal))
-        .unwrap_or(1))
+    Ok(crate::inside::status(ended))
 }
 
 fn start(boots: &Boots, mut command: Command) -> Result<Child, GuestError> {
@@ -410,19 +439,17 @@ impl Guest {
         let told = || GuestError::file(Path::new("archive"), "keep what the guest sends");
         let mut out = io::BufWriter::with_capacity(1 << 20, archive);
         let mut sum = Sha256::new();
-        let (mut begun, mut again) = (false, Instant::now());
+        // When the last piece came.
+        let mut came: Option<Instant> = None;
+        let mut again = Instant::now();
         loop {
-            if !begun && Instant::now() >= again {
+            if came.is_none() && Instant::now() >= again {
                 self.send(&ToGuest::Fetch(from.to_owned()))?;
                 again = Instant::now() + ANSWER;
             }
-            match self.next_alive(if begun {
-                Instant::now() + SILENT
-            } else {
-                again
-            })? {
+            match self.next_alive(came.map_or(again, |came| came + SILENT))? {
                 Some(FromGuest::Files(piece)) => {
-                    begun = true;
+                    came = Some(Instant::now());
                     sum.update(&piece);
                     out.write_all(&piece).map_err(told())?;
                 }
@@ -431,6 +458,8 @@ impl Guest {
                     return Ok(hexadecimal(sum) == digest);
                 }
                 Some(FromGuest::Fault(why)) => return Err(self.fault(&why)),
+                // The end was lost on the line.
+                _ if came.is_some_and(|came| came.elapsed() >= SILENT) => return Ok(false),
                 _ => {}
             }
         }
@@ -465,10 +494,11 @@ mod tests {
     fn what_kvm_did_is_remembered_until_the_host_starts_again() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path());
-        assert_eq!(found(&cache), None);
-        remember(&cache, "it hangs").unwrap();
-        assert_eq!(found(&cache).unwrap(), "it hangs");
-        std::fs::write(cache.path("found", "kvm"), "another-boot\nit hangs").unwrap();
-        assert_eq!(found(&cache), None);
+        assert_eq!(found(&cache, "kvm-a"), None);
+        remember(&cache, "kvm-a", "it hangs").unwrap();
+        assert_eq!(found(&cache, "kvm-a").unwrap(), "it hangs");
+        assert_eq!(found(&cache, "kvm-b"), None);
+        std::fs::write(cache.path("found", "kvm-a"), "another-boot\nit hangs").unwrap();
+        assert_eq!(found(&cache, "kvm-a"), None);
     }
 }

@@ -8,4 +8,4 @@ mod monitor;
 
 pub use boards::{board, built_in};
 pub use command::Boots;
-pub use guest::{Booted, Guest, Input, Output, boot, carried_by_kvm, console};
+pub use guest::{Booted, Guest, Input, Output, boot, carried_by_kvm, console, known_of_kvm};

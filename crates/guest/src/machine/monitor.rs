@@ -58,7 +58,9 @@ impl Monitor {
             }
             let mut answer: Value = serde_json::from_str(&text)?;
             if let Some(why) = answer.pointer("/error/desc") {
-                return Err(io::Error::other(why.to_string()));
+                return Err(io::Error::other(
+                    why.as_str().unwrap_or_default().to_owned(),
+                ));
             }
             // Else it is an event that nobody waits for.
             if let Some(value) = answer.get_mut("return") {
@@ -86,7 +88,7 @@ mod tests {
         assert_eq!(answered(&(greeting.to_owned() + cpus)).unwrap(), [11, 12]);
         let refused = "{\"error\": {\"class\": \"x\", \"desc\": \"no\"}}\n";
         let error = answered(&(greeting.to_owned() + refused)).unwrap_err();
-        assert_eq!(error.to_string(), "\"no\"");
+        assert_eq!(error.to_string(), "no");
         assert!(answered(greeting).is_err() && answered("").is_err());
     }
 }

@@ -190,7 +190,7 @@ impl Started {
         self.ended
     }
 
-    /// Cpu time of the program so far, ns; of one that has ended, nothing.
+    /// Cpu time of the program so far, ns; of one that has ended, all of it until it is reaped.
     pub(super) fn cpu_ns(&self) -> i64 {
         clock::process_cpu_time_of(self.pid)
     }

@@ -68,14 +68,19 @@ pub fn unaccounted(entries: &[Entry], own: Option<&str>, cells: &[i32]) -> Vec<U
 
 /// The threads that are found twice by `look`, which reads the ledger and then calls [`unaccounted`]. A mission is in the ledger before it starts
 /// anything, but may have entered it after it was read.
-pub fn found_twice(look: impl Fn() -> Vec<Unaccounted>) -> Vec<Unaccounted> {
-    let first = look();
+///
+/// # Errors
+/// Those of `look`.
+pub fn found_twice<E>(
+    look: impl Fn() -> Result<Vec<Unaccounted>, E>,
+) -> Result<Vec<Unaccounted>, E> {
+    let first = look()?;
     if first.is_empty() {
-        return first;
+        return Ok(first);
     }
-    let mut again = look();
+    let mut again = look()?;
     again.retain(|thread| first.iter().any(|one| one.tid == thread.tid));
-    again
+    Ok(again)
 }
 
 /// A held group, with the priorities that it is in the ledger with.
@@ -182,8 +187,10 @@ mod tests {
             let next = std::cell::Cell::new(0);
             let found = found_twice(|| {
                 next.set(next.get() + 1);
-                seen[next.get() - 1].iter().map(|tid| at(*tid)).collect()
+                let seen = seen[next.get() - 1].iter();
+                Ok::<_, ()>(seen.map(|tid| at(*tid)).collect())
             });
+            let found = found.unwrap();
             let tids: Vec<i32> = found.iter().map(|thread| thread.tid).collect();
             (tids, next.get())
         };

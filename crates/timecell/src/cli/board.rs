@@ -47,7 +47,7 @@ pub enum BoardCommand {
     /// Boot a board, with its console on this terminal.
     #[command(after_help = "Examples:
   timecell board boot zcu102            a shell as root; `exit` switches it off, Ctrl-A x leaves at once
-  timecell board boot x86-rt --with mission.toml        the file is in /work")]
+  timecell board boot x86-rt --with mission.toml        the file is in /board")]
     Boot(Boots),
     /// Boot a board, run timecell in it, fetch its runs, and switch it off.
     #[command(after_help = "Examples:
@@ -66,7 +66,7 @@ pub struct Boots {
     /// Name of a board, or path of a board's file.
     #[arg(value_name = "BOARD")]
     pub board: String,
-    /// File to take along; it is in /work, where programs run.
+    /// File to take along; it is in /board, where programs run.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub with: Vec<PathBuf>,
     /// timecell for the board's processor [default: this one if it suits, `timecell-ARCH` beside it, or that of `cargo build` in this

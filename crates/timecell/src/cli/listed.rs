@@ -205,8 +205,26 @@ fn enforcers_are_in_help_and_docs() {
 }
 
 #[test]
+fn each_command_says_what_it_does_and_no_two_the_same() {
+    let all = super::command();
+    let verbs = all.get_subcommands();
+    let all = verbs.flat_map(|verb| [verb].into_iter().chain(verb.get_subcommands()));
+    let mut seen = BTreeSet::new();
+    for command in all {
+        let about = command.get_about().map(ToString::to_string);
+        let about = about.unwrap_or_default();
+        assert!(!about.is_empty(), "{}", command.get_name());
+        assert!(
+            seen.insert(about.clone()),
+            "{}: {about}",
+            command.get_name()
+        );
+    }
+}
+
+#[test]
 fn scenarios_are_commands_of_bench_and_in_the_docs() {
-    let all = Cli::command();
+    let all = super::command();
     let bench = all.find_subcommand("bench").expect("bench");
     let commands: Vec<&str> = bench.get_subcommands().map(Command::get_name).collect();
     assert_eq!(commands, bench::scenario::names());
@@ -220,7 +238,10 @@ fn scenarios_are_commands_of_bench_and_in_the_docs() {
     assert_eq!(said.map(quoted), Some(commands));
     // Every option of every scenario has its row.
     for command in [bench].into_iter().chain(bench.get_subcommands()) {
-        for option in command.get_arguments().filter_map(Arg::get_long) {
+        // Those for other machines are on a page of their own.
+        let own = command.get_arguments();
+        let own = own.filter(|arg| arg.get_help_heading() != Some("On another machine"));
+        for option in own.filter_map(Arg::get_long) {
             let (name, row) = (command.get_name(), format!("`--{option}"));
             let has_row = |line: &str| line.starts_with('|') && line.contains(&row);
             assert!(cli.lines().any(has_row), "{name} --{option}");

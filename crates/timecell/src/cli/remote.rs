@@ -15,7 +15,7 @@ pub const VERBS: [&str; 15] = [
     "restart", "update", "down", "clean",
 ];
 
-/// Where and how a command is carried out elsewhere.
+// Where and how a command is carried out elsewhere. No docstring: it would become the help of every verb that takes these options.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "On another machine")]
 pub struct Elsewhere {

@@ -68,7 +68,11 @@ fn make(boots: &cli::Boots) -> Result<Boots, CommandError> {
 
 fn boot(options: &cli::Boots) -> Result<Ended, CommandError> {
     let made = make(options)?;
-    Ok(Ended::Program(machine::console(&made, options.accel)?))
+    Ok(Ended::Program(machine::console(
+        &made,
+        options.accel,
+        &tell,
+    )?))
 }
 
 fn run_in(options: &Runs) -> Result<Ended, CommandError> {

@@ -15,8 +15,7 @@ const SCHEMA: u32 = 2;
 pub fn run(json: bool) -> Result<Ended, CommandError> {
     let ledger = Ledger::default();
     let entries = ledger.entries()?;
-    let now = || ledger.entries().unwrap_or_default();
-    let outside = found_twice(|| unaccounted(&now(), None, &[]));
+    let outside = found_twice(|| (ledger.entries()).map(|now| unaccounted(&now, None, &[])))?;
     if json {
         let json = serde_json::json!({
             "schema": SCHEMA,

@@ -56,13 +56,13 @@ pub fn run(options: &Report) -> Result<Ended, CommandError> {
     }
 }
 
-/// Shows three runs or more side by side, each judged by itself.
 /// Whether any of these runs was made on an emulated machine.
 fn any_emulated(runs: &[Run]) -> Result<bool, CommandError> {
     let each = runs.iter().map(studied::is_emulated);
     Ok(each.collect::<Result<Vec<_>, _>>()?.contains(&true))
 }
 
+/// Shows three runs or more side by side, each judged by itself.
 fn devices(runs: &[Run], options: &Report) -> Result<Ended, CommandError> {
     let one_only = [
         ("--against", options.against.is_some()),
@@ -72,7 +72,7 @@ fn devices(runs: &[Run], options: &Report) -> Result<Ended, CommandError> {
         let what = "it applies only to the report of one run";
         return Err(InputError::new(option, what, "name one run and nothing else").into());
     }
-    let mut ended = Ended::Fine;
+    let mut ended = whole(&runs.iter().collect::<Vec<_>>())?;
     let mut devices: Vec<Device> = Vec::new();
     for (run, name) in runs.iter().zip(names(runs, options)?) {
         if Kind::of(run)? != Kind::Jobs {
@@ -81,7 +81,9 @@ fn devices(runs: &[Run], options: &Report) -> Result<Ended, CommandError> {
             return Err(InputError::new(run.name(), what, fix).into());
         }
         let asked = Asked::of_or_kept(&options.judge, run)?;
-        asked.suits(run, false)?;
+        if !options.judge.fail_if.is_empty() {
+            asked.suits(run, options.judge.allow_unlike)?;
+        }
         let study = study::study(run)?;
         let metric = |study: &study::JobsStudy| study.summary.primary;
         if devices
@@ -135,8 +137,7 @@ fn devices(runs: &[Run], options: &Report) -> Result<Ended, CommandError> {
         out::print(&format!("figures {count} SVG files in {}", dir.display()));
     }
     out::print(&written);
-    let whole = whole(&runs.iter().collect::<Vec<_>>())?;
-    Ok(if ended == Ended::Fine { whole } else { ended })
+    Ok(ended)
 }
 
 /// The names of devices: of their hosts if they differ, else of the runs, else the paths as given.

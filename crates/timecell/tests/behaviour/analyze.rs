@@ -276,9 +276,11 @@ fn a_verdict_covers_the_whole_file(dir: &Path) {
     let parts = [
         "verdict undecided: every deadline that was tested holds, but 1 of 3 threads is left out: bg",
         "not counted there: 1 of 3 threads",
+        "admitted by the kernel; whether the deadlines hold is undecided",
     ];
     let found = shown("part.json", &rt_app(4_000, other), 1, &parts);
     assert_eq!(found["outcome"], "undecided");
+    assert_eq!(found["linux"]["standing"], "admitted_undecided");
     let table = "name,wcet_us,period_us,comment,cores\na,1000,20000,x,1\n";
     let parts = ["but columns are not used: cores"];
     shown("t.csv", table, 1, &parts);

@@ -1,7 +1,7 @@
 //! Rewords messages about a mission made from a command line, so that they name options instead of keys of a file.
 
 /// Advice in notes on keys of a mission file, and the advice that replaces it.
-const SAID: [(&str, &str); 8] = [
+const SAID: [(&str, &str); 9] = [
     ("set `memory` for another limit", "--memory sets another"),
     (
         "set `latency`, or `latency_run` to a run of `timecell bench latency`",
@@ -11,6 +11,7 @@ const SAID: [(&str, &str); 8] = [
         "`priorities` grants others",
         "--fifo or --rr grants another",
     ),
+    ("`cpus` grants others", "--cpu grants others"),
     ("class = \"rr\" grants", "--rr grants"),
     ("enforcer = \"freezer\" grants", "--enforcer freezer grants"),
     ("class = \"deadline\" grants", "--enforcer deadline grants"),
