@@ -15,28 +15,31 @@ use crate::Program;
 use crate::cache::hexadecimal;
 
 /// The script, for any POSIX shell: it does not replace a program that somebody else has brought meanwhile and runs; it has no single quotes, and its marks are not in it, since a console echoes it.
+/// A piece says its place, so that one whose answer was damaged is not added twice. Programs are synced before they get their name.
 pub const SCRIPT: &str = r#"tc() {
 d=$1; [ -n "$d" ] || d=${XDG_CACHE_HOME:-$HOME/.cache}/timecell/remote
 say() { printf "%s-%s\n" "timecell" "$*"; }
+sum() { s=$(sha256sum <"$1"); [ "${s%% *}" = "$a" ]; }
 gz=no; command -v gzip >/dev/null && gz=yes
 say here $(uname -m) $gz
-while read -r word a b; do case $word in
-look) if [ -x "$d/bin/$a/timecell" ]; then say yes; else
-n=$d/bin/$a/${b:-new.$$}
+while read -r word a b c; do case $word in
+look) t=$d/bin/$a/timecell; n=$d/bin/$a/${b:-new.$$}
+if [ -x "$t" ] && sum "$t"; then say yes; else rm -f "$t" 2>/dev/null
 e=$( (umask 077; mkdir -p "$d/bin/$a" && : >>"$n") 2>&1 ) || { say fault "$e"; return 1; }
 find "$d/bin/$a" -name "new.*" -mmin +60 -exec rm -f {} + 2>/dev/null
 say no $(wc -c <"$n"); fi;;
 piece) e=$( { head -c "$a" >"$n.p"; } 2>&1 ) || { say fault "$e"; rm -f "$n" "$n.p"; return 1; }
-if [ "$(cksum <"$n.p")" = "$b" ]; then
-e=$( { cat "$n.p" >>"$n"; } 2>&1 ) || { say fault "$e"; rm -f "$n" "$n.p"; return 1; }
-say yes; else say no; fi;;
+y=no; if [ "$(cksum <"$n.p")" = "$b $a" ]; then z=$(wc -c <"$n")
+if [ "$z" = "$c" ]; then y="yes $c"
+e=$( { cat "$n.p" >>"$n"; } 2>&1 ) || { say fault "$e"; rm -f "$n" "$n.p"; return 1; }; fi
+[ "$((z-a))" = "$c" ] && y="yes $c"; fi; say $y;;
 keep) rm -f "$n.p"
 if [ "$b" = gz ]; then e=$( { mv "$n" "$n.gz" && gzip -dc "$n.gz" >"$n" && rm "$n.gz"; } 2>&1 ) ||
 { say fault "$e"; rm -f "$n" "$n.gz"; return 1; }; fi
-s=$(sha256sum <"$n"); if [ "${s%% *}" = "$a" ]; then
-chmod 755 "$n"; t=$d/bin/$a/timecell
-ln "$n" "$t" 2>/dev/null || [ -x "$t" ] || mv "$n" "$t"
-rm -f "$n"; [ -x "$t" ] && say yes || say no; else rm -f "$n"; say no; fi;;
+if sum "$n"; then chmod 755 "$n"; sync
+ln "$n" "$t" 2>/dev/null || [ -x "$t" ] || mv "$n" "$t"; rm -f "$n"
+[ -x "$t" ] || { say fault "programs may not run from $d"; return 1; }
+say yes; else rm -f "$n"; say no; fi;;
 serve) say serve; "$d/bin/$a/timecell" remote serve "$d"; return $?;;
 quit) return 1;;
 esac; done; }
@@ -231,10 +234,10 @@ impl<'s> Talk<'s> {
         };
         let bytes = if gzip { &packed } else { &program.loaded };
         let bytes = bytes.get(have..).unwrap_or_default();
-        tell(&format!("brings timecell there, {} kB", bytes.len() >> 10));
+        tell(&format!("brings timecell there, {} kB", bytes.len() / 1000));
         let mut told = Instant::now();
         for (number, piece) in bytes.chunks(pace.piece).enumerate() {
-            self.piece(piece, pace)?;
+            self.piece(have + number * pace.piece, piece, pace)?;
             if told.elapsed() > Duration::from_secs(30) {
                 told = Instant::now();
                 let part = 100 * number * pace.piece / bytes.len();
@@ -252,17 +255,25 @@ impl<'s> Talk<'s> {
         }
     }
 
-    fn piece(&mut self, piece: &[u8], pace: Pace) -> Result<(), Unbrought> {
+    fn piece(&mut self, at: usize, piece: &[u8], pace: Pace) -> Result<(), Unbrought> {
         let (sum, length) = (cksum(piece), piece.len());
+        let kept = format!("yes {at}");
         for _ in 0..TRIES {
-            self.type_in(&format!("piece {length} {sum} {length}\n"))?;
+            self.type_in(&format!("piece {length} {sum} {at}\n"))?;
             if let Err(error) = self.to.write_all(piece) {
                 // It has said why it does not read on.
                 self.answer(Duration::from_secs(2))?;
                 return Err(error.into());
             }
-            match self.answer(pace.takes)? {
-                Some(said) if said == "yes" => return Ok(()),
+            let answer = loop {
+                match self.answer(pace.takes)? {
+                    // About an earlier piece, or damaged.
+                    Some(said) if said != kept && said != "no" => {}
+                    answer => break answer,
+                }
+            };
+            match answer {
+                Some(said) if said == kept => return Ok(()),
                 Some(_) => continue,
                 // Bytes were lost: the missing ones are filled up.
                 None => {
@@ -362,8 +373,27 @@ mod tests {
 
     use super::*;
 
-    /// A shell with the script, and how many of the bytes that go to it are lost: the one at each of these places.
-    fn shell(dir: &std::path::Path, lost: &'static [usize]) -> (Child, File, File) {
+    /// Carries bytes from one end to the other without those at these places.
+    fn carry(
+        mut from: impl Read + Send + 'static,
+        mut to: impl Write + Send + 'static,
+        lost: Lost,
+    ) {
+        std::thread::spawn(move || {
+            let (mut at, mut byte) = (0, [0]);
+            while matches!(from.read(&mut byte), Ok(1)) {
+                at += 1;
+                if !lost.contains(&at) && to.write_all(&byte).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    type Lost = &'static [usize];
+
+    /// A shell with the script; of the bytes that go to it and come from it, those at these places are lost.
+    fn shell(dir: &std::path::Path, lost: Lost, unheard: Lost) -> (Child, File, File) {
         let mut shell = Command::new("sh")
             .args(["-c", &format!("{SCRIPT}tc \"$1\""), "sh"])
             .arg(dir)
@@ -371,19 +401,12 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut to = shell.stdin.take().unwrap();
-        let from = File::from(OwnedFd::from(shell.stdout.take().unwrap()));
-        let (mut through, ours) = io::pipe().unwrap();
-        std::thread::spawn(move || {
-            let (mut at, mut byte) = (0, [0]);
-            while matches!(through.read(&mut byte), Ok(1)) {
-                at += 1;
-                if !lost.contains(&at) && to.write_all(&byte).is_err() {
-                    return;
-                }
-            }
-        });
-        (shell, from, File::from(OwnedFd::from(ours)))
+        let (typed, to) = io::pipe().unwrap();
+        carry(typed, shell.stdin.take().unwrap(), lost);
+        let (from, said) = io::pipe().unwrap();
+        carry(shell.stdout.take().unwrap(), said, unheard);
+        let file = |end: OwnedFd| File::from(end);
+        (shell, file(from.into()), file(to.into()))
     }
 
     fn program() -> Program {
@@ -410,8 +433,10 @@ mod tests {
             slow: true,
         };
         let told = std::cell::Cell::new(0);
-        for (lost, gzip, times) in [(&[3_000, 9_000][..], false, 1), (&[], true, 1)] {
-            let (mut shell, from, to) = shell(&there, lost);
+        // Of the answers to pieces, one loses a byte of its mark, and one a digit of its place.
+        let (lost, unheard) = (&[3_000, 9_000][..], &[60, 140][..]);
+        for (lost, unheard, gzip, times) in [(lost, unheard, false, 1), (&[], &[], true, 1)] {
+            let (mut shell, from, to) = shell(&there, lost, unheard);
             let mut talk = Talk::new(from, to, &|| false);
             let (machine, _) = talk.here(ANSWER).unwrap();
             assert!(!machine.is_empty());
@@ -440,7 +465,7 @@ mod tests {
         let told = std::cell::RefCell::new(Vec::new());
         let tell = |text: &str| told.borrow_mut().push(text.to_owned());
         for is_cut in [true, false] {
-            let (shell, from, to) = shell(dir.path(), &[]);
+            let (shell, from, to) = shell(dir.path(), &[], &[]);
             let begun = std::cell::Cell::new(false);
             let part = || {
                 std::fs::read_dir(dir.path().join("bin"))
@@ -469,8 +494,33 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_is_damaged_there_is_brought_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let pace = Pace {
+            piece: 2048,
+            takes: Duration::from_secs(5),
+            slow: false,
+        };
+        let told = std::cell::Cell::new(0);
+        let digest = hexadecimal(Sha256::new_with_prefix(program().loaded));
+        let there = dir.path().join("bin").join(&digest).join("timecell");
+        for (is_damaged, times) in [(false, 1), (false, 1), (true, 2)] {
+            if is_damaged {
+                std::fs::write(&there, "damaged").unwrap();
+            }
+            let (_shell, from, to) = shell(dir.path(), &[], &[]);
+            let mut talk = Talk::new(from, to, &|| false);
+            talk.here(ANSWER).unwrap();
+            let tell = |_: &str| told.set(told.get() + 1);
+            let brought = talk.bring(&program(), false, pace, &tell).unwrap();
+            assert_eq!((&brought, told.get()), (&digest, times));
+            assert_eq!(std::fs::read(&there).unwrap(), program().loaded);
+        }
+    }
+
+    #[test]
     fn a_machine_without_room_says_so() {
-        let (_shell, from, to) = shell(std::path::Path::new("/proc/none"), &[]);
+        let (_shell, from, to) = shell(std::path::Path::new("/proc/none"), &[], &[]);
         let mut talk = Talk::new(from, to, &|| false);
         talk.here(ANSWER).unwrap();
         let pace = Pace {

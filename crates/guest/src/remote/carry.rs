@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use super::hearing::{ANSWER, Hearing, SILENT};
 use super::link::{Heard, Link, Programs, Reach, Unlinked};
 use super::message::{Ended, FromRemote, PIECE, Sum, ToRemote};
-use super::place::{ORDER, Order, WORK};
+use super::place::{MISSING, ORDER, Order, WORK};
 use super::target::Target;
 use crate::cache::{Cache, hexadecimal};
 use crate::tree::Tree;
@@ -63,15 +63,6 @@ pub trait Watch {
     fn made(&self, archive: File) -> Result<(), GuestError>;
 }
 
-/// How an order ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Carried {
-    /// Its exit code; `None` if it was killed from outside, or the machine was started again.
-    pub status: Option<i32>,
-    /// How often the link was lost.
-    pub lost: u32,
-}
-
 /// Another machine, and all that is needed to have something done there.
 pub struct Remote<'r> {
     /// The machine.
@@ -110,21 +101,25 @@ struct Going<'g> {
     name: String,
     step: Step,
     is_first: bool,
+    /// Whether the server of this link has answered.
+    greeted: bool,
     given: (File, Sum),
     out: u64,
     err: u64,
     signal: Option<i32>,
+    /// Whether the order has got the signal.
+    told: bool,
     status: Option<i32>,
     fetched: (File, u64, Sha256),
     tries: u32,
 }
 
 impl Remote<'_> {
-    /// Carries out a job to its end.
+    /// Carries out a job to its end. Returns its exit code; `None` if it was killed from outside, or the machine was started again.
     ///
     /// # Errors
     /// If the machine cannot be reached, stays away for long, or has no room.
-    pub fn carry(&self, job: &Job, watch: &dyn Watch) -> Result<Carried, GuestError> {
+    pub fn carry(&self, job: &Job, watch: &dyn Watch) -> Result<Option<i32>, GuestError> {
         let name = match &job.attach {
             Some(name) => name.clone(),
             None => new_name()?,
@@ -137,20 +132,24 @@ impl Remote<'_> {
                 None => Step::Give,
             },
             is_first: true,
-            given: self.packed(job)?,
+            greeted: false,
+            given: match job.attach {
+                Some(_) => (self.cache.nameless()?, Sum::default()),
+                None => self.packed(job)?,
+            },
             name,
             out: 0,
             err: 0,
             signal: None,
+            told: false,
             status: None,
             fetched: (self.cache.nameless()?, 0, Sha256::new()),
             tries: 0,
         };
-        let mut lost = 0;
         let (since, mut pause) = (Cell::new(Instant::now()), Duration::ZERO);
         let reached = Cell::new(false);
         loop {
-            let is_begun = !matches!(going.step, Step::Give);
+            let is_begun = reached.get() && going.step != Step::Give;
             let heard = Heard {
                 // A machine that takes the program lives.
                 tell: &|text| {
@@ -162,27 +161,23 @@ impl Remote<'_> {
             };
             let why = match Link::open(self.target, self.reach, self.programs, &heard) {
                 Ok(mut link) => {
-                    pause = Duration::ZERO;
+                    going.greeted = false;
                     match going.advance(&mut link) {
-                        Ok(()) => {
-                            let status = going.status;
-                            return Ok(Carried { status, lost });
-                        }
-                        Err(Broken::Failed(error)) if going.step == Step::Fetch => {
+                        Ok(()) => return Ok(going.status),
+                        Err(Broken::Failed(error)) if going.is_kept(&error) => {
                             return Err(self.kept(&going, &error.to_string()));
                         }
                         Err(Broken::Failed(error)) => return Err(error),
                         Err(Broken::Lost(why)) => {
-                            since.set(Instant::now());
-                            lost += 1;
+                            if going.greeted {
+                                since.set(Instant::now());
+                                pause = Duration::ZERO;
+                            }
                             why
                         }
                     }
                 }
-                Err(Unlinked::Stopped) => {
-                    let status = Some(130);
-                    return Ok(Carried { status, lost });
-                }
+                Err(Unlinked::Stopped) => return Ok(watch.signal().map(|signal| 128 + signal)),
                 Err(Unlinked::Lost(error)) if reached.get() => error.to_string(),
                 Err(Unlinked::Lost(error) | Unlinked::Hopeless(error)) if !is_begun => {
                     return Err(error);
@@ -213,10 +208,11 @@ impl Remote<'_> {
                 going.name
             ),
         };
-        GuestError::Remote {
-            target: self.target.to_string(),
-            what: format!("{why} ({fix})"),
-        }
+        let target = self.target.to_string();
+        // It may begin with the target already.
+        let why = why.replacen(&format!("{target}: "), "", 1);
+        let what = format!("{why} ({fix})");
+        GuestError::Remote { target, what }
     }
 
     /// The order and its files as an archive.
@@ -286,10 +282,18 @@ impl Going<'_> {
         ended
     }
 
+    /// Whether the order is there still after this error, and can be gone on with.
+    fn is_kept(&self, error: &GuestError) -> bool {
+        matches!(self.step, Step::Follow | Step::Fetch | Step::Remove)
+            && !error.to_string().contains(MISSING)
+    }
+
     fn steps(&mut self, link: &mut Link) -> Result<(), Broken> {
         let hello = ToRemote::Hello(self.name.clone());
         let is_ready = |said: &FromRemote| matches!(said, FromRemote::Ready(..));
-        if let FromRemote::Ready(_, left) = self.ask(link, &hello, is_ready)?
+        let ready = self.ask(link, &hello, is_ready)?;
+        self.greeted = true;
+        if let FromRemote::Ready(_, left) = ready
             && self.is_first
         {
             for order in left {
@@ -347,21 +351,23 @@ impl Going<'_> {
         }
     }
 
-    /// Asks until an answer has come.
+    /// Asks until an answer has come, for long if the server lives.
     fn ask(
         &self,
         link: &mut Link,
         question: &ToRemote,
         is_answer: impl Fn(&FromRemote) -> bool,
     ) -> Result<FromRemote, Broken> {
-        let until = Instant::now() + 6 * SILENT;
-        while Instant::now() < until {
+        let begun = Instant::now();
+        let mut heard = begun;
+        while heard.elapsed() < 6 * SILENT && begun.elapsed() < PATIENCE {
             self.send(link, question)?;
             let again = Instant::now() + ANSWER;
             while let Some(left) = again.checked_duration_since(Instant::now()) {
                 match self.next(link, left)? {
                     Some((message, _)) if is_answer(&message) => return Ok(message),
-                    _ => {}
+                    Some(_) => heard = Instant::now(),
+                    None => {}
                 }
             }
         }
@@ -380,21 +386,21 @@ impl Going<'_> {
         let FromRemote::Have(mut have) = have else {
             return Ok(Step::Give);
         };
-        let window = match self.remote.target {
-            Target::Ssh(_) => WINDOW * PIECE as u64,
-            // Nothing holds back a serial line whose other end has no time.
-            Target::Serial { .. } => 1,
+        let (most, window) = match self.remote.target {
+            Target::Ssh(_) => (PIECE, WINDOW * PIECE as u64),
+            // Nothing holds back a serial line whose other end has no time: a piece, of a second at most, is under way.
+            Target::Serial { baud, .. } => (PIECE.min(*baud as usize / 10), 1),
         };
         let length = self.given.1.length;
         let (mut sent, mut moved) = (have, Instant::now());
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; most];
         while have < length {
-            if self.watch.signal().is_some() {
-                self.status = Some(130);
+            if let Some(signal) = self.watch.signal() {
+                self.status = Some(128 + signal);
                 return Ok(Step::Remove);
             }
             while sent < length && sent < have + window {
-                let size = (length - sent).min(PIECE as u64) as usize;
+                let size = (length - sent).min(most as u64) as usize;
                 let read = self.given.0.read_exact_at(&mut piece[..size], sent);
                 read.map_err(self.own("read the files to bring"))?;
                 self.send(link, &ToRemote::Give(sent, piece[..size].to_vec()))?;
@@ -432,16 +438,19 @@ impl Going<'_> {
     fn follow(&mut self, link: &mut Link) -> Result<Step, Broken> {
         let mut hearing = Hearing::new();
         self.send(link, &ToRemote::Follow(self.out, self.err))?;
-        if let Some(signal) = self.signal {
-            self.send(link, &ToRemote::Signal(signal))?;
-        }
+        let mut asked: Option<Instant> = None;
         loop {
-            if self.signal.is_none()
-                && let Some(signal) = self.watch.signal()
+            if self.signal.is_none() {
+                self.signal = self.watch.signal();
+                if self.signal.is_some() {
+                    self.watch.note("it is told to end");
+                }
+            }
+            if let Some(signal) = self.signal.filter(|_| !self.told)
+                && asked.is_none_or(|asked| asked.elapsed() > ANSWER)
             {
-                self.signal = Some(signal);
-                self.watch.note("it is told to end");
-                self.send(link, &ToRemote::Signal(signal))?;
+                asked = Some(Instant::now());
+                self.send(link, &ToRemote::Signal(signal, std::process::id()))?;
             }
             let Some(message) = hearing
                 .heard(self.next(link, LOOK)?)
@@ -463,6 +472,7 @@ impl Going<'_> {
                     }
                     hearing.is_gap = true;
                 }
+                FromRemote::Told => self.told = true,
                 _ => {}
             }
             if hearing.asks_again() {
@@ -535,8 +545,8 @@ impl Going<'_> {
 
     fn keep(&mut self) -> Result<(), Broken> {
         let (file, have, _) = &mut self.fetched;
-        // An archive of nothing but its end.
-        if *have <= 512 {
+        // There are none.
+        if *have == 0 {
             return Ok(());
         }
         let whole = file.rewind().and_then(|()| file.try_clone());
@@ -555,5 +565,73 @@ mod tests {
         assert_eq!(new_of(0, b"abc", 2), Some(&b"c"[..]));
         assert_eq!(new_of(0, b"abc", 9), Some(&b""[..]));
         assert_eq!(new_of(5, b"abc", 4), None);
+    }
+
+    /// Sees the times of notes, and wants to end after so many.
+    struct Seen(std::cell::RefCell<Vec<Instant>>, usize);
+
+    impl Watch for Seen {
+        fn see(&self, _: Output, _: &[u8]) {}
+
+        fn note(&self, text: &str) {
+            if text.contains("the link was lost") {
+                self.0.borrow_mut().push(Instant::now());
+            }
+        }
+
+        fn signal(&self) -> Option<i32> {
+            (self.0.borrow().len() >= self.1).then_some(libc::SIGTERM)
+        }
+
+        fn made(&self, _: File) -> Result<(), GuestError> {
+            Ok(())
+        }
+    }
+
+    /// Has a job carried out by this script in place of ssh, whose last argument is `$there`, and a server that ends at once.
+    fn carried(script: &str, job: &Job, watch: &Seen) -> Result<Option<i32>, GuestError> {
+        let dir = tempfile::tempdir().unwrap();
+        let ssh = dir.path().join("ssh");
+        std::fs::write(&ssh, format!("for there; do :; done\n{script}\n")).unwrap();
+        let reach = Reach {
+            ssh: vec!["sh".to_owned(), ssh.display().to_string()],
+            dir: Some(dir.path().join("there").display().to_string()),
+            may_ask: false,
+        };
+        let remote = Remote {
+            target: &Target::Ssh("ssh://board".to_owned()),
+            reach: &reach,
+            programs: &|architecture| {
+                let loaded = b"#!/bin/sh\nexit\n".to_vec();
+                Ok(crate::Program {
+                    architecture,
+                    loaded,
+                })
+            },
+            cache: &Cache::at(&dir.path().join("cache")),
+        };
+        remote.carry(job, watch)
+    }
+
+    #[test]
+    fn a_link_that_opens_and_dies_is_made_again_after_longer_pauses() {
+        let seen = Seen(std::cell::RefCell::default(), 3);
+        let status = carried("exec sh -c \"$there\"", &Job::default(), &seen).unwrap();
+        assert_eq!(status, Some(128 + libc::SIGTERM));
+        let times = seen.0.take();
+        assert!(times[2] - times[1] > Duration::from_secs(1));
+    }
+
+    #[test]
+    fn an_order_that_is_attached_to_has_no_files_and_its_host_may_be_refused() {
+        let job = Job {
+            with: vec![("none".to_owned(), "/no/file".into())],
+            attach: Some("0123456789abcdef".to_owned()),
+            ..Job::default()
+        };
+        let refused = "echo Host key verification failed. >&2; exit 255";
+        let seen = Seen(std::cell::RefCell::default(), 1);
+        let error = carried(refused, &job, &seen).unwrap_err();
+        assert!(matches!(error, GuestError::Ssh { .. }), "{error}");
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::{Pid, Signal, getpid, kill_process_group, setsid};
 
@@ -79,12 +79,50 @@ fn carried_out(place: &Place) -> io::Result<i32> {
 
 /// Ends an order that nobody has followed for long.
 fn end_alone(followed: &Path, keeper: Pid) {
+    let mut last = Followed::now(None);
     loop {
-        thread::sleep(LOOK);
-        let last = fs::metadata(followed).and_then(|file| file.modified());
-        let ago = last.map(|last| SystemTime::now().duration_since(last).unwrap_or_default());
-        if ago.is_ok_and(|ago| ago > ALONE) {
+        let seen = fs::metadata(followed).and_then(|file| file.modified());
+        if last.ago(seen.ok()) > ALONE {
             let _ = kill_process_group(keeper, Signal::TERM);
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// The time in the mark of followers, and when it was first seen: the clock of a board may be set meanwhile.
+struct Followed {
+    mark: Option<SystemTime>,
+    since: Instant,
+}
+
+impl Followed {
+    fn now(mark: Option<SystemTime>) -> Followed {
+        let since = Instant::now();
+        Followed { mark, since }
+    }
+
+    /// How long the mark has been as it is now.
+    fn ago(&mut self, mark: Option<SystemTime>) -> Duration {
+        if mark != self.mark {
+            *self = Followed::now(mark);
+        }
+        self.since.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_ends_no_order() {
+        let mark = Some(SystemTime::now());
+        let mut last = Followed::now(mark);
+        last.since -= ALONE;
+        assert!(last.ago(mark) >= ALONE);
+        let years = Duration::from_secs(1_000_000_000);
+        for mark in [Some(SystemTime::UNIX_EPOCH), mark.map(|at| at + years)] {
+            assert!(last.ago(mark) < ALONE);
         }
     }
 }

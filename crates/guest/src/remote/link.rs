@@ -332,14 +332,14 @@ fn line(device: &Path, baud: u32) -> std::io::Result<File> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let line = rustix::fs::open(device, flags, Mode::empty())?;
     rustix::fs::fcntl_setfl(&line, flags - OFlags::NONBLOCK)?;
+    // One at a time speaks with the board; root is not kept out by the terminal's own lock.
+    rustix::fs::flock(&line, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
+    rustix::termios::ioctl_tiocexcl(&line)?;
     let mut settings = tcgetattr(&line)?;
     settings.make_raw();
     settings.control_modes |= ControlModes::CLOCAL | ControlModes::CREAD;
     settings.set_speed(baud)?;
     tcsetattr(&line, OptionalActions::Now, &settings)?;
-    // One at a time speaks with the board; root is not kept out by the terminal's own lock.
-    rustix::termios::ioctl_tiocexcl(&line)?;
-    rustix::fs::flock(&line, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
     Ok(line.into())
 }
 
@@ -371,7 +371,9 @@ fn typed(talk: &mut Talk<'_>, target: &Target, dir: &str) -> Result<bool, Unbrou
         talk.drain(Duration::from_millis(20))?;
     }
     let dir = dir.replace('\'', "'\\''");
-    talk.type_in(&format!("stty raw -echo; tc '{dir}'; stty sane\n"))?;
+    talk.type_in(&format!(
+        "tc_tty=${{tc_tty:-$(stty -g)}}; stty raw -echo; tc '{dir}'; stty \"$tc_tty\" || stty sane; unset tc_tty; unset -f tc say sum\n"
+    ))?;
     Ok(false)
 }
 

@@ -10,7 +10,7 @@ use crate::channel::message::{Message, Ready};
 pub const PIECE: usize = MOST - 8;
 
 /// An archive: its length and the SHA-256 of its bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sum {
     /// Bytes.
     pub length: u64,
@@ -40,8 +40,8 @@ pub enum ToRemote {
     Start(Sum),
     /// Send its output from these places on, and then its end.
     Follow(u64, u64),
-    /// Send this signal to its processes.
-    Signal(i32),
+    /// Send this signal to its processes, once for the one here of this number; answered by `Told`.
+    Signal(i32, u32),
     /// Send its results, as an archive, from this place on.
     Fetch(u64),
     /// Remove all that is kept of it; answered by `Removed`.
@@ -65,9 +65,11 @@ pub enum FromRemote {
     Err(u64, Vec<u8>),
     /// The order has ended, and its output has been sent.
     Ended(Ended),
-    /// A piece of its results.
+    /// Its processes have got the signal, or have ended.
+    Told,
+    /// A piece of its results; without bytes, it is still looked for.
     Files(u64, Vec<u8>),
-    /// The archive of its results is complete.
+    /// The archive of its results is complete; of no results, it has no bytes.
     FilesEnd(Sum),
     /// Nothing is kept of the order.
     Removed,
@@ -102,7 +104,7 @@ impl Message for ToRemote {
             ToRemote::Give(at, bytes) => (2, piece(*at, bytes)),
             ToRemote::Start(sum) => (3, json(sum)),
             ToRemote::Follow(out, err) => (4, json(&(out, err))),
-            ToRemote::Signal(signal) => (5, json(signal)),
+            ToRemote::Signal(signal, from) => (5, json(&(signal, from))),
             ToRemote::Fetch(at) => (6, json(at)),
             ToRemote::Remove => (7, Vec::new()),
             ToRemote::Leave => (8, Vec::new()),
@@ -115,7 +117,7 @@ impl Message for ToRemote {
             2 => from_piece(content).map(|(at, bytes)| ToRemote::Give(at, bytes))?,
             3 => ToRemote::Start(from_json(content)?),
             4 => from_json(content).map(|(out, err)| ToRemote::Follow(out, err))?,
-            5 => ToRemote::Signal(from_json(content)?),
+            5 => from_json(content).map(|(signal, from)| ToRemote::Signal(signal, from))?,
             6 => ToRemote::Fetch(from_json(content)?),
             7 => ToRemote::Remove,
             8 => ToRemote::Leave,
@@ -138,6 +140,7 @@ impl Message for FromRemote {
             FromRemote::Removed => (73, Vec::new()),
             FromRemote::Alive => (74, Vec::new()),
             FromRemote::Fault(why) => (75, why.clone().into_bytes()),
+            FromRemote::Told => (76, Vec::new()),
         }
     }
 
@@ -154,6 +157,7 @@ impl Message for FromRemote {
             73 => FromRemote::Removed,
             74 => FromRemote::Alive,
             75 => FromRemote::Fault(String::from_utf8_lossy(content).into_owned()),
+            76 => FromRemote::Told,
             _ => return None,
         })
     }
@@ -182,7 +186,7 @@ mod tests {
             ToRemote::Give(5, vec![7; PIECE]),
             ToRemote::Start(sum.clone()),
             ToRemote::Follow(u64::MAX, 0),
-            ToRemote::Signal(2),
+            ToRemote::Signal(2, 7),
             ToRemote::Fetch(9),
             ToRemote::Remove,
             ToRemote::Leave,
@@ -197,6 +201,7 @@ mod tests {
                 out: 1,
                 err: 2,
             }),
+            FromRemote::Told,
             FromRemote::Files(1, vec![2]),
             FromRemote::FilesEnd(sum),
             FromRemote::Removed,

@@ -18,7 +18,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use crate::GuestError;
-pub use carry::{Carried, Job, Remote, Watch};
+pub use carry::{Job, Remote, Watch};
 pub use link::Reach;
 pub use target::Target;
 

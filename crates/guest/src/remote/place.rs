@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -18,6 +18,8 @@ use crate::tree::{Tree, unpack};
 const STATUS: usize = 32;
 /// The status of an order that was not begun.
 pub const NEW: &str = "new";
+/// The error of an order that is not there.
+pub const MISSING: &str = "there is no such order";
 /// The order in its archive, and beside it the files that are brought for it.
 pub const ORDER: &str = "order";
 pub const WORK: &str = "work";
@@ -74,14 +76,15 @@ pub fn left(base: &Path, except: &str) -> io::Result<Vec<String>> {
         let followed = fs::metadata(place.path("followed")).and_then(|file| file.modified());
         let ago = followed.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
         // One that is removed meanwhile is none.
-        if let (true, Ok(order), Ok(Some(state))) = (
-            name != except && ago.is_ok_and(|ago| ago > LEFT),
-            place.order(),
-            place.state(),
-        ) {
+        if name != except
+            && ago.is_ok_and(|ago| ago > LEFT)
+            && let Ok(order) = place.order()
+            && let Ok(Some(state)) = place.state()
+        {
             let state = match state {
                 State::Ended(_) => "has ended",
-                State::New | State::Runs(_) => "runs",
+                State::Runs(_) => "runs",
+                State::New => "was not begun",
             };
             let mut words = order.args.join(" ");
             words.truncate(words.floor_char_boundary(60));
@@ -91,6 +94,14 @@ pub fn left(base: &Path, except: &str) -> io::Result<Vec<String>> {
     left.sort();
     left.truncate(MOST_LEFT);
     Ok(left)
+}
+
+/// Removes a directory that may be there.
+fn removed(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn invalid(what: impl Into<String>) -> io::Error {
@@ -163,21 +174,34 @@ impl Place {
             return Ok(());
         }
         let coming = self.coming();
-        let archive = coming.join("archive");
-        if crate::cache::digest(File::open(&archive)?)? != sum.digest {
-            fs::remove_file(&archive)?;
+        let archive = match File::open(coming.join("archive")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            archive => Some(archive?),
+        };
+        if let Some(archive) = &archive {
+            // The server of a link that was lost may still unpack it.
+            archive.lock()?;
+        }
+        if self.dir.exists() {
+            return Ok(());
+        }
+        let digest = archive.as_ref().map(crate::cache::digest).transpose()?;
+        let Some(mut archive) = archive.filter(|_| digest.as_ref() == Some(&sum.digest)) else {
+            removed(&coming)?;
             return Err(invalid("the files arrived damaged"));
+        };
+        let tree = coming.join("tree");
+        removed(&tree)?;
+        fs::DirBuilder::new().mode(0o700).create(&tree)?;
+        archive.rewind()?;
+        unpack(BufReader::new(&archive), &tree)?;
+        for name in ["out", "err", "followed", "lock", "status"] {
+            File::create(tree.join(name))?;
         }
-        unpack(BufReader::new(File::open(&archive)?), &coming)?;
-        fs::remove_file(&archive)?;
-        for name in ["out", "err", "followed", "lock"] {
-            File::create(coming.join(name))?;
-        }
-        fs::create_dir_all(coming.join(WORK))?;
-        let place = Place::at(&coming);
-        File::create(coming.join("status"))?;
-        place.write_status(NEW)?;
-        fs::rename(&coming, &self.dir)
+        fs::create_dir_all(tree.join(WORK))?;
+        Place::at(&tree).write_status(NEW)?;
+        fs::rename(&tree, &self.dir)?;
+        removed(&coming)
     }
 
     /// The order itself.
@@ -267,13 +291,8 @@ impl Place {
     /// # Errors
     /// Those of the disk.
     pub fn remove(&self) -> io::Result<()> {
-        for dir in [&self.dir, &self.coming()] {
-            match fs::remove_dir_all(dir) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(())
+        removed(&self.dir)?;
+        removed(&self.coming())
     }
 }
 
@@ -311,8 +330,16 @@ mod tests {
         assert_eq!(place.have(), 100);
         place.give(100, other).unwrap();
         assert_eq!(place.state().unwrap(), None);
+        // A server was killed while it unpacked, and two go on.
+        fs::create_dir_all(place.coming().join("tree/work/mine.toml")).unwrap();
+        std::thread::scope(|scope| {
+            let two = [&place, &place].map(|place| scope.spawn(|| place.complete(&sum)));
+            for one in two {
+                one.join().unwrap().unwrap();
+            }
+        });
         place.complete(&sum).unwrap();
-        place.complete(&sum).unwrap();
+        assert!(!place.coming().exists());
         assert_eq!(place.state().unwrap(), Some(State::New));
         assert_eq!(place.order().unwrap().args, ["doctor"]);
         fs::create_dir(place.path("work/runs")).unwrap();

@@ -4,8 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The rate of a serial line without one in its name.
+/// The rate of a serial line without one in its name, and the lowest one.
 const BAUD: u32 = 115_200;
+const LEAST: u32 = 9_600;
 
 /// Another machine, by the way to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,10 +64,11 @@ impl FromStr for Target {
         }
         if let Some(line) = text.strip_prefix("serial:") {
             let (device, baud) = match line.rsplit_once(',') {
-                Some((device, baud)) => (device, baud.parse().ok().filter(|baud| *baud > 0)),
+                Some((device, baud)) => (device, baud.parse().ok().filter(|baud| *baud >= LEAST)),
                 None => (line, Some(BAUD)),
             };
-            let baud = baud.ok_or("the rate of a serial line is a number such as 115200")?;
+            let baud =
+                baud.ok_or("the rate of a serial line is a number such as 115200, from 9600")?;
             if device.is_empty() {
                 return Err(format!("it names no device; {FORMS}"));
             }
@@ -103,6 +105,7 @@ mod tests {
             ("ssh://a@-b", "names no host"),
             ("ssh://a;b", "no such characters"),
             ("serial:/dev/ttyS0,fast", "a number such as 115200"),
+            ("serial:/dev/ttyS0,4800", "from 9600"),
             ("serial:,9600", "names no device"),
         ] {
             let error = text.parse::<Target>().unwrap_err();

@@ -101,6 +101,10 @@ pub fn sent(
     if elsewhere.on.is_empty() {
         return Ok(None);
     }
+    if verb != "bench" && elsewhere.on.len() > 1 {
+        let what = "only `bench` is for several machines at once";
+        return Err(InputError::new("--on", what, "name one machine"));
+    }
     if elsewhere.attach.is_some() && elsewhere.on.len() > 1 {
         let what = "an order is on one machine";
         let fix = "name that machine alone by --on";
@@ -147,6 +151,17 @@ fn option<'w>(command: &Command, word: &'w str) -> Option<(String, Option<&'w st
     ))
 }
 
+/// The flag that other letters follow in one word, and these as a word of their own.
+fn after_flag(command: &Command, word: &str) -> Option<(String, String)> {
+    let mut letters = word.strip_prefix('-')?.chars();
+    let letter = letters.next()?;
+    let mut all = command.get_arguments();
+    let arg = all.find(|arg| arg.get_short() == Some(letter))?;
+    let rest = letters.as_str();
+    let is_cluster = !rest.is_empty() && !arg.get_action().takes_values();
+    is_cluster.then(|| (format!("-{letter}"), format!("-{rest}")))
+}
+
 /// Values that name files and directories.
 fn paths(command: &Command, given: &ArgMatches) -> Vec<OsString> {
     let is_path = |arg: &&Arg| {
@@ -181,12 +196,16 @@ impl Sent {
         };
         let mut words = words.iter().peekable();
         while let Some(raw) = words.next() {
-            let word = raw.to_string_lossy().into_owned();
+            let mut word = raw.to_string_lossy().into_owned();
             if word == "--" {
                 self.words.push(word);
                 self.words
                     .extend(words.map(|word| word.to_string_lossy().into_owned()));
                 break;
+            }
+            while let Some((flag, rest)) = after_flag(command, &word) {
+                self.words.push(flag);
+                word = rest;
             }
             let Some((name, inline)) = option(command, &word) else {
                 let word = match paths.contains(raw) {
@@ -200,7 +219,14 @@ impl Sent {
             let is_optional = ["persist", "undo"].contains(&name.as_str());
             let value = match inline {
                 Some(value) => Some(value.to_owned()),
-                None if is_optional && given.get_raw(&name).is_none() => None,
+                // It may be given without a value.
+                None if is_optional
+                    && given
+                        .get_raw(&name)
+                        .is_none_or(|mut all| all.next().is_none()) =>
+                {
+                    None
+                }
                 None if takes(&name) => next(),
                 None => None,
             };
@@ -307,6 +333,14 @@ mod tests {
                 "logs -f --lines=20 camera".to_owned(),
             ),
             (
+                "logs -fn 20 --on ssh://a camera",
+                "logs -f --lines=20 camera".to_owned(),
+            ),
+            (
+                "doctor --persist --on ssh://a",
+                "doctor --persist".to_owned(),
+            ),
+            (
                 &format!("up {own} --on ssh://a --dir /tmp"),
                 format!("up ./{name} --dir=/tmp"),
             ),
@@ -345,8 +379,12 @@ mod tests {
             ),
             ("bench --on ssh://a --resume /", "is resumed where it is"),
             (
-                "ps --on ssh://a --on ssh://b --attach 00",
+                "bench timer --on ssh://a --on ssh://b --attach 00",
                 "an order is on one machine",
+            ),
+            (
+                "ps --on ssh://a --on ssh://b",
+                "only `bench` is for several",
             ),
             ("board list --on ssh://a", "unexpected argument"),
         ] {

@@ -157,16 +157,18 @@ pub fn unused(path: &Path, force: bool) -> Result<(), InputError> {
     Ok(())
 }
 
+/// Whether a file is a page of ours.
+pub fn is_ours(path: &Path) -> std::io::Result<bool> {
+    let mut begin = Vec::new();
+    let file = foreign_file::open(path)?;
+    file.take(512).read_to_end(&mut begin)?;
+    Ok(report::is_page(&begin))
+}
+
 /// Writes a page; anything there that is no page of ours is replaced only by `force`. Returns the line about it.
 pub fn write_page(path: &Path, page: &str, force: bool) -> Result<String, CommandError> {
-    let is_ours = || -> std::io::Result<bool> {
-        let mut begin = Vec::new();
-        let file = foreign_file::open(path)?;
-        file.take(512).read_to_end(&mut begin)?;
-        Ok(report::is_page(&begin))
-    };
     let is_taken = is_taken(path);
-    let may = force || (is_taken && writer::below(path, is_ours).unwrap_or(false));
+    let may = force || (is_taken && writer::below(path, || is_ours(path)).unwrap_or(false));
     unused(path, may)?;
     write_atomically(path, page.as_bytes())?;
     let replaced = if is_taken { " (replaced)" } else { "" };

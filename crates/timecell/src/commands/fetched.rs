@@ -38,6 +38,9 @@ pub fn keep(
     writer::create_dir_all(&begun).map_err(told(&begun, "make the directory"))?;
     let filled = fill(&begun).map_err(CommandError::from);
     let kept = filled.and_then(|()| {
+        // Two machines may have given their results one name.
+        static ONE: Mutex<()> = Mutex::new(());
+        let _one = ONE.lock().unwrap_or_else(|held| held.into_inner());
         let runs = sort(&begun)?;
         moved(&runs, into).map_err(told(into, "keep the runs"))
     });
@@ -56,16 +59,15 @@ pub fn keep(
 
 /// Moves runs to their directory; others of the same name stay.
 fn moved(from: &Path, into: &Path) -> std::io::Result<Vec<PathBuf>> {
-    // Two machines may have given their runs one name.
-    static ONE: Mutex<()> = Mutex::new(());
-    let _one = ONE.lock().unwrap_or_else(|held| held.into_inner());
     let mut kept = Vec::new();
-    if !from.exists() {
+    // A link there may lead to any directory here.
+    if !from.symlink_metadata().is_ok_and(|about| about.is_dir()) {
         return Ok(kept);
     }
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;
-        if !entry.file_type()?.is_dir() {
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if is_hidden || !entry.file_type()?.is_dir() {
             continue;
         }
         let path = free(&into.join(entry.file_name()));
@@ -97,7 +99,12 @@ mod tests {
     fn runs_are_kept_beside_those_of_the_same_name() {
         let dir = tempfile::tempdir().unwrap();
         let (from, into) = (dir.path().join("from"), dir.path().join("into"));
-        for path in [from.join("a"), from.join("b"), into.join("a")] {
+        for path in [
+            from.join("a"),
+            from.join("b"),
+            from.join(".b"),
+            into.join("a"),
+        ] {
             std::fs::create_dir_all(path).unwrap();
         }
         std::fs::write(from.join("latest"), "").unwrap();
@@ -105,5 +112,9 @@ mod tests {
             moved(&from, &into).unwrap(),
             [into.join("a-2"), into.join("b")]
         );
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&into, &link).unwrap();
+        assert_eq!(moved(&link, &from).unwrap(), [] as [PathBuf; 0]);
+        assert!(into.join("a-2").is_dir());
     }
 }

@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,10 +11,11 @@ use std::thread;
 
 use clap::Parser as _;
 use guest::machine::Output;
-use guest::remote::{Carried, Job, Reach, Remote, Target, Watch, unpack};
+use guest::remote::{Job, Reach, Remote, Target, Watch, unpack};
 use guest::{Cache, GuestError};
 use host::{foreign_file, writer};
 
+use super::common::is_ours;
 use super::{board, fetched, found, report};
 use crate::cli::{Cli, Command, RUNS, Sent};
 use crate::exit::{CommandError, Ended};
@@ -83,8 +83,7 @@ pub fn run(sent: &Sent) -> Result<Ended, CommandError> {
             code = this;
         }
     }
-    if sent.verb == "bench"
-        && runs.len() > 1
+    if runs.len() > 1
         && let Err(error) = compare(&runs)
     {
         out::note(&format!("note    the runs are not shown together: {error}"));
@@ -166,9 +165,9 @@ impl Screen<'_> {
 
     fn ended(
         &self,
-        carried: Result<Carried, GuestError>,
+        carried: Result<Option<i32>, GuestError>,
     ) -> Result<(Ended, Vec<PathBuf>), CommandError> {
-        let status = carried?.status.ok_or_else(|| GuestError::Remote {
+        let status = carried?.ok_or_else(|| GuestError::Remote {
             target: self.target.to_string(),
             what: "the command was killed there, or the machine was started again".to_owned(),
         })?;
@@ -184,15 +183,11 @@ impl Screen<'_> {
             for entry in std::fs::read_dir(dir).map_err(fetched::told(dir, "read it"))? {
                 let entry = entry.map_err(fetched::told(dir, "read it"))?;
                 let name = entry.file_name().to_string_lossy().into_owned();
-                if name.starts_with('.') {
-                    // In this directory it could change the behaviour of other programs.
-                    self.note(&format!(
-                        "{} is not kept: its name has a dot in front",
-                        out::name(&name)
-                    ));
-                } else if name != RUNS {
+                if name != RUNS {
                     let here = named(&name).map_or(Path::new(&name), |(_, here)| here);
-                    place(&entry.path(), here, self.sent.force)?;
+                    place(&entry.path(), here, self.sent.force, &|text| {
+                        self.note(text)
+                    })?;
                 }
             }
             Ok(dir.join(RUNS))
@@ -204,22 +199,36 @@ impl Screen<'_> {
 }
 
 /// Puts a file or directory in its place. Only a page of ours is replaced unasked; anything else goes beside what is there.
-fn place(from: &Path, to: &Path, force: bool) -> Result<(), CommandError> {
+fn place(from: &Path, to: &Path, force: bool, note: &dyn Fn(&str)) -> Result<(), CommandError> {
     let failed = |doing| fetched::told(to, doing);
-    if from.is_dir() && to.is_dir() {
+    let about = from.symlink_metadata().map_err(failed("read it"))?;
+    let name = from.file_name().unwrap_or_default().to_string_lossy();
+    // Either could change the behaviour of other programs here.
+    let fault = match about.is_symlink() {
+        true => Some("it is a link"),
+        false => name
+            .starts_with('.')
+            .then_some("its name has a dot in front"),
+    };
+    if let Some(fault) = fault {
+        note(&format!("{} is not kept: {fault}", out::name(&name)));
+        return Ok(());
+    }
+    if about.is_dir() && to.is_dir() {
         for entry in std::fs::read_dir(from).map_err(failed("read it"))? {
             let entry = entry.map_err(failed("read it"))?;
-            place(&entry.path(), &to.join(entry.file_name()), force)?;
+            place(&entry.path(), &to.join(entry.file_name()), force, note)?;
         }
         return Ok(());
     }
+    let is_page = |path| is_ours(path).unwrap_or(false);
     let may_replace = to.is_file() && (force || is_page(from) && is_page(to));
     let to = match may_replace {
         true => to.to_owned(),
         false => fetched::free(to),
     };
     match writer::rename(from, &to) {
-        Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices && from.is_file() => {
+        Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices && about.is_file() => {
             let copied = foreign_file::open(from).and_then(|mut file| {
                 std::io::copy(&mut file, &mut writer::create(&to)?)?;
                 Ok(())
@@ -230,13 +239,6 @@ fn place(from: &Path, to: &Path, force: bool) -> Result<(), CommandError> {
     }
     out::note(&format!("file    {}", to.display()));
     Ok(())
-}
-
-/// Whether a file is a page of ours.
-fn is_page(path: &Path) -> bool {
-    let mut begin = Vec::new();
-    let read = foreign_file::open(path).and_then(|file| file.take(512).read_to_end(&mut begin));
-    read.is_ok() && ::report::is_page(&begin)
 }
 
 impl Watch for Screen<'_> {
@@ -275,5 +277,44 @@ impl Watch for Screen<'_> {
             target: self.target.to_string(),
             what: error.to_string(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_and_hidden_names_are_left_out_at_every_level() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for name in ["home/mine", "came/below", "here/below"] {
+            fs::create_dir_all(path(name)).unwrap();
+        }
+        for name in ["came/page", "came/below/.hidden", "came/below/table"] {
+            fs::write(path(name), "").unwrap();
+        }
+        symlink(path("home"), path("came/link")).unwrap();
+        symlink(path("home"), path("came/below/link")).unwrap();
+        let notes = RefCell::new(Vec::new());
+        let note = |text: &str| notes.borrow_mut().push(text.to_owned());
+        place(&path("came"), &path("here"), false, &note).unwrap();
+        let mut notes = notes.take();
+        notes.sort();
+        let link = "link is not kept: it is a link";
+        let hidden = ".hidden is not kept: its name has a dot in front";
+        assert_eq!(notes, [hidden, link, link]);
+        let names = |place: &str| {
+            let all = fs::read_dir(path(place)).unwrap();
+            let mut names: Vec<_> = all.map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names("here"), ["below", "page"]);
+        assert_eq!(names("here/below"), ["table"]);
+        assert!(path("home/mine").is_dir());
     }
 }

@@ -472,6 +472,12 @@ fn a_full_disk_there_is_told_and_left_as_it_was(dir: &Path) {
         .unwrap();
     assert_eq!(Said::from(left).ends_with(0).out, "");
     host.say(dir, &["doctor"]).ends_with(0);
+    done(
+        "nsenter",
+        &["-t", &pid, "-m", "mount", "-o", "remount,noexec", there],
+    );
+    let error = host.say(dir, &["doctor"]).ends_with(4).error();
+    assert!(error.contains("programs may not run from "), "{error}");
 }
 
 /// A shell on a terminal, whose bytes go to and from a serial line; some are lost.
