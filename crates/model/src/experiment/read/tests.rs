@@ -54,7 +54,7 @@ fn machines_are_a_trials_own_or_the_experiments() {
     }
     let found = error(&text.replace("vcpus = 4", "vcpu = 4, memory = \"1MiB\""));
     assert!(
-        found.contains("did you mean `vcpus`") && found.contains("16"),
+        found.contains("did you mean `vcpus`") && found.contains("at least 64MiB"),
         "{found}"
     );
 }
