@@ -177,8 +177,7 @@ impl EngineKind {
             EngineKind::Qemu => Description {
                 name: "qemu",
                 summary: "A virtual machine, by QEMU",
-                images: &[],
-                no_missions: Some("makes no cells of missions yet"),
+                images: &[ImageKind::Binary],
                 helper: Helper::Never("QEMU is the machine itself"),
                 creation_ns: 6_000_000_000,
                 ..OCI

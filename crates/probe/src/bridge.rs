@@ -196,7 +196,7 @@ impl<'a> Slots<'a> {
 }
 
 /// Tells, at the end of the cell's log, why the machine failed.
-fn broken(why: &GuestError) -> (Stage, i32) {
+pub(crate) fn broken(why: &GuestError) -> (Stage, i32) {
     match why {
         GuestError::Guest { what, tail } => eprintln!("{tail}\n{what}"),
         why => eprintln!("{why}"),

@@ -90,6 +90,11 @@ impl Machine for Here {
         self.asks_for_images.then(knows).flatten()
     }
 
+    fn vcpus(&self, cell: &Cell) -> Result<u32, Requirement> {
+        let machine = engine::Machine::of(&cell.machine, &|what| eprintln!("{what}"))?;
+        Ok(machine.vcpus)
+    }
+
     fn refuses_image(&self, cell: &Cell, image: &Path) -> Option<String> {
         let mut spec = spec(cell, image)?;
         spec.binds = (cell.rights.mounts.iter())

@@ -179,6 +179,7 @@ fn inside(words: &[String]) -> i32 {
         Some((word, rest)) if word == "queens" => probe::queens(rest),
         Some((word, rest)) if word == "boots" => probe::boots(rest),
         Some((word, rest)) if word == "bridge" => probe::bridge(rest),
+        Some((word, rest)) if word == "machine" => probe::machine(rest),
         Some((word, rest)) if word == "mirror" => probe::mirror(rest),
         Some((word, rest)) if word == "set" => probe::set(rest),
         Some((word, rest)) if word == "supply" => probe::supply(rest),

@@ -43,6 +43,12 @@ pub struct Machine {
     pub kvm: bool,
     /// Why KVM does not, where that was tried.
     pub why_not_kvm: Option<String>,
+    /// The file of its kernel, where that is all that it boots beside its program.
+    pub kernel: Option<PathBuf>,
+    /// Number of its virtual cpus.
+    pub vcpus: u32,
+    /// Its memory, bytes.
+    pub memory_bytes: u64,
 }
 
 impl Machine {
@@ -73,15 +79,20 @@ impl Machine {
             let kernel = guest::kernel::get(&cache, &board, false, tell)?;
             guest::image::packages(&cache, &board, false, tell)?;
             if let Some(known) = known_of_kvm(&cache, &board, &kernel, None) {
-                return Ok(known);
+                return Ok((known, kernel));
             }
             let program = guest::program(Path::new("/proc/self/exe"))?;
             let named = (board.clone(), asked.board().to_owned());
-            carried_by_kvm(&Boots::new(named, &program, &[], false, tell)?, None)
+            let boots = Boots::new(named, &program, &[], false, tell)?;
+            Ok((carried_by_kvm(&boots, None)?, boots.kernel))
         })();
-        let (kvm, why_not_kvm) = found.map_err(|error| lacks(&error))?;
+        let ((kvm, why_not_kvm), kernel) = found.map_err(|error| lacks(&error))?;
         board.qemu.accel = if kvm { Accel::Kvm } else { Accel::Tcg };
+        let is_all = kernel.device_tree.is_none() && board.packages.is_empty();
         Ok(Machine {
+            kernel: is_all.then_some(kernel.image),
+            vcpus: board.cpus,
+            memory_bytes: board.memory.bytes(),
             name: asked.board().to_owned(),
             board: board.to_toml(),
             kvm,

@@ -133,6 +133,8 @@ impl Boots {
             more("-dtb", format!("/proc/self/fd/{}", tree.as_raw_fd()));
         }
         more("-append", self.kernel_words(kvm, mode));
+        // The threads of virtual cpus are `CPU 0/TCG` or `CPU 0/KVM` and so on.
+        more("-name", format!("{},debug-threads=on", self.name));
         words.extend(["-nodefaults", "-display", "none", "-no-reboot"].map(str::to_owned));
         words.extend(board.qemu.arguments.iter().cloned());
         words
@@ -262,7 +264,7 @@ mod tests {
         for part in [
             "-machine xlnx-zcu102 -accel tcg -smp 4 -m 2048M -kernel /k -initrd /proc/self/fd/",
             " -append console=ttyPS0 rdinit=/init ",
-            " timecell.emulated=qemu-tcg -- guest init serve ttyPS1 zcu102 -nodefaults",
+            " timecell.emulated=qemu-tcg -- guest init serve ttyPS1 zcu102 -name zcu102,debug-threads=on -nodefaults",
         ] {
             assert!(words.contains(part), "{part}: {words}");
         }

@@ -72,6 +72,11 @@ impl Input {
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
         self.0.send(&ToGuest::In(bytes.to_vec()))
     }
+
+    /// Asks the guest to switch itself off. It may be gone.
+    pub fn off(&self) {
+        let _ = self.0.send(&ToGuest::Off);
+    }
 }
 
 /// A guest that has booted.

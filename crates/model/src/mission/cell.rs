@@ -7,7 +7,7 @@ use super::keys::{CELL_NAMES, CPUS, SOME_TIME};
 use super::{Band, CellClass, Image, Limits, Restart, Rights, Rule, Task, image};
 use crate::file::{Field, Kind, Node, Shape, Writer, keys, names_of, table, tables};
 use crate::taskset::{Order, Policy, Reservation, TaskCell};
-use crate::{Duration, EngineKind};
+use crate::{Duration, EngineKind, Machine};
 
 const ARGUMENTS: Kind = Kind::List {
     of: &Kind::Word,
@@ -48,6 +48,8 @@ table! {
         workdir: Option<PathBuf> = Kind::CellPath, Without "the image's, else `/`";
         /// engine that makes it
         engine: EngineKind = Kind::Choice(&names_of!([], EngineKind::OF_MISSIONS)), Default "\"embedded\"";
+        /// the virtual machine that it is; only with engine `qemu`, whose guest runs the image's `binary`
+        machine: Machine, Without "a `microvm`", unless is_no_machine;
         /// scheduling class of its threads; `other` is best effort: nothing is guaranteed
         class: Option<CellClass>, Without "what the enforcer needs";
         /// `lo` may be shed in favour of others, `hi` never is
@@ -208,6 +210,11 @@ impl Cell {
         self.class != Some(CellClass::Other)
     }
 
+    /// Whether its engine makes no virtual machines.
+    pub fn is_no_machine(&self) -> bool {
+        !self.engine.is_machine()
+    }
+
     /// Whether it is of high criticality.
     pub fn is_high(&self) -> bool {
         self.criticality == Criticality::High
@@ -235,6 +242,17 @@ impl Cell {
             lowest: *all.iter().min()?,
             highest: *all.iter().max()?,
         })
+    }
+
+    /// The name of the thread of its task at this place: of a virtual machine, QEMU's name of that virtual cpu's thread, of which the last
+    /// part, behind the slash, tells who executes it.
+    pub fn thread_of(&self, task: usize) -> String {
+        let own = self.tasks.get(task);
+        match own.and_then(|task| task.thread.as_ref()) {
+            Some(thread) => thread.clone(),
+            None if self.engine.is_machine() => format!("CPU {task}/"),
+            None => own.map_or_else(String::new, |task| task.name().to_owned()),
+        }
     }
 
     /// The number of cpus that it runs on; one, if it is yet to be placed.

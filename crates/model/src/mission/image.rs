@@ -34,7 +34,7 @@ pub(super) static IMAGE: Shape = Shape {
             "OCI bundle: a directory with `config.json`; the mission's rights replace those in it; engines `embedded`, `crun`, `runc`";
         "reference": Kind::Reference, Without "",
             "name by which the engine knows an image, such as `localhost/camera:1.2`; engine `podman`";
-        "binary": Kind::HostPath, Without "", "static program, the only file in the cell's root; engines as for `rootfs`";
+        "binary": Kind::HostPath, Without "", "static program, the only file in the cell's root; engines as for `rootfs`, and `qemu`, in whose guest it runs";
     },
 };
 

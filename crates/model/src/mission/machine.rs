@@ -30,6 +30,14 @@ pub trait Machine {
     /// fault of the file.
     fn knows_image(&self, engine: EngineKind, reference: &str) -> Option<bool>;
 
+    /// The number of virtual cpus of a cell that is a virtual machine, once all that it boots is here; the error is the unmet need.
+    ///
+    /// # Errors
+    /// What this machine lacks for it.
+    fn vcpus(&self, cell: &Cell) -> Result<u32, Requirement> {
+        Ok(cell.machine.vcpus.unwrap_or(u32::MAX))
+    }
+
     /// Why nothing may be mounted in a cell's image at this path of the host; `None`: nothing is known against it.
     fn refuses_image(&self, cell: &Cell, image: &Path) -> Option<String> {
         let _ = (cell, image);

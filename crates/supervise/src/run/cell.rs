@@ -161,6 +161,15 @@ impl Live {
         {
             return Err(left);
         }
+        let spec = &match cell.engine.is_machine() {
+            true => app::machine(
+                spec.clone(),
+                &cell.machine,
+                cell.rights.memory.map(model::Bytes::bytes),
+            )
+            .map_err(|error| error.to_string())?,
+            false => spec.clone(),
+        };
         let mut hold = (given.held_by(mechanisms, |mechanism, grant| mechanism.make(grant, cell)))
             .map_err(|error| error.to_string())?;
         (mechanisms.ready(given.partition())).map_err(|error| error.to_string())?;

@@ -140,8 +140,13 @@ fn of_name(
     threads: &[Candidate<'_>],
     taken: &[bool],
 ) -> Option<Result<(usize, Sign), Unmatched>> {
+    // Of the name of a virtual cpu's thread, the part behind the slash tells who executes it.
+    let is_it = |of: &str| match name.ends_with('/') {
+        true => of.starts_with(name),
+        false => of == name,
+    };
     let named = || {
-        (threads.iter().enumerate()).filter(|(place, thread)| thread.name == name && !taken[*place])
+        (threads.iter().enumerate()).filter(|(place, thread)| is_it(thread.name) && !taken[*place])
     };
     let oldest = named().map(|(_, thread)| thread.process).min()?;
     let own: Vec<usize> = (named().filter(|(_, thread)| thread.process == oldest))

@@ -420,9 +420,9 @@ pub(crate) fn wanted(grant: &Grant, cell: &Cell) -> Vec<Wanted> {
             .collect();
     }
     let ns = |time: model::Duration| time.ns().unsigned_abs();
-    (cell.tasks.iter().zip(&grant.tasks))
-        .map(|(task, bound)| {
-            let thread = task.thread.as_deref().unwrap_or(task.name());
+    (cell.tasks.iter().zip(&grant.tasks).enumerate())
+        .map(|(place, (task, bound))| {
+            let thread = cell.thread_of(place);
             let (period_ns, deadline_ns) = (ns(task.timing.period), ns(task.timing.deadline));
             let own = bound.runtime_ns.map(|runtime_ns| Class::Deadline {
                 runtime_ns,
@@ -432,7 +432,7 @@ pub(crate) fn wanted(grant: &Grant, cell: &Cell) -> Vec<Wanted> {
             Wanted {
                 task: task.name().to_owned(),
                 thread: Some(thread[..thread.floor_char_boundary(NAME_BYTES)].to_owned()),
-                is_named: task.thread.is_some(),
+                is_named: task.thread.is_some() || cell.engine.is_machine(),
                 class: match (bound.priority, is_deadline) {
                     (Some(priority), _) => Some(grant.class_at(priority)),
                     (None, true) => reserved.clone().or(own),

@@ -3,7 +3,11 @@
 
 use std::path::Path;
 
-use crate::support::{only_run, say, timecell};
+use host::sched::{Class, get_class};
+
+use crate::control::{SLEEPS, ask};
+use crate::missions::{self, Up, mission, nothing_is_left, pid_of, shell};
+use crate::support::{eventually, only_run, say, timecell};
 
 /// Boots twice as long as an emulated machine on a busy one takes.
 const BOARD: &str = r#"
@@ -274,4 +278,81 @@ fn boards_and_what_they_lack_are_told(dir: &Path) {
         "{}",
         said.err
     );
+}
+
+/// A virtual machine whose virtual cpu has a budget, beside another cell.
+#[cfg(target_arch = "x86_64")]
+// It keeps both cpus busy.
+#[case(
+    Alone,
+    Root,
+    RealTime,
+    Deadline,
+    DeadlineBudget,
+    Program("busybox"),
+    Program("qemu-system-x86_64"),
+    Program("apt-get")
+)]
+fn a_machine_of_a_mission_is_held_and_comes_back(dir: &Path) {
+    let busybox = dir.join("busybox");
+    crate::support::copy_program(missions::busybox(), &busybox);
+    let script = "echo the guest runs; exec sleep 1000";
+    let cells = format!(
+        "enforcer = \"deadline\"\n{}[[cell]]\nname = \"guest\"\nengine = \"qemu\"\nimage = {{ binary = \"busybox\" }}\n\
+        args = [\"sh\", \"-c\", \"{script}\"]\nmachine = {{ board = \"pvh\" }}\n\
+        restart = {{ policy = \"always\", limit = 9 }}\n\
+        [[cell.task]]\nname = \"cpu\"\nwcet = \"60ms\"\nperiod = \"100ms\"\n",
+        shell(
+            "beside",
+            SLEEPS,
+            "reservation = { budget = \"2ms\", period = \"100ms\" }\n"
+        )
+    );
+    mission(dir, &cells);
+    let mut up = Up::start(dir);
+    up.until("beside: runs");
+    let first = pid_of(&up.until("guest: runs"));
+    let held = up.until("guest: cpu is thread ");
+    assert!(held.contains("(by name), DEADLINE "), "{held}");
+    // Killed from outside.
+    let qemu = || {
+        let is_qemu = |pid: &i32| {
+            host::process::name(*pid).is_some_and(|name| name.starts_with("qemu-system"))
+        };
+        host::process::all().into_iter().find(is_qemu)
+    };
+    let logged = |text: &str, times: usize| {
+        eventually(&format!("the cell says `{text}` {times} times"), || {
+            ask(dir, &["logs", "guest"]).out.matches(text).count() == times
+        });
+    };
+    logged("the guest runs", 1);
+    let others: Vec<_> = host::process::threads(qemu().unwrap())
+        .into_iter()
+        .filter(|thread| matches!(get_class(*thread), Ok(Class::Deadline { .. })))
+        .collect();
+    assert_eq!(
+        others.len(),
+        1,
+        "the thread of its virtual cpu, and no other"
+    );
+    // Killed, and then hung.
+    let (mut last, mut lives) = (first, 1);
+    for (signal, said) in [
+        (libc::SIGKILL, "QEMU has ended (signal: 9"),
+        (libc::SIGSTOP, "the guest has said nothing for 20 s"),
+    ] {
+        // SAFETY: plain system call.
+        assert_eq!(unsafe { libc::kill(qemu().unwrap(), signal) }, 0);
+        up.until("guest: exited with status 1");
+        let next = pid_of(&up.until("guest: runs"));
+        assert_ne!(next, last);
+        last = next;
+        logged(said, 1);
+        lives += 1;
+        logged("the guest runs", lives);
+    }
+    up.end();
+    nothing_is_left(dir);
+    assert_eq!(qemu(), None);
 }

@@ -3,6 +3,7 @@
 
 mod health;
 mod image;
+mod machine;
 mod names;
 pub(super) mod on_machine;
 mod order;
@@ -28,6 +29,7 @@ pub(super) fn mission(mission: &Mission, faults: &mut Faults<'_>) {
             continue;
         }
         image::check(cell, &place, faults);
+        machine::check(mission, cell, &place, faults);
         tasks::check(mission, cell, &place, faults);
         reservation::check(mission, cell, &place, faults);
         rights::check(cell, &place, faults);

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::machine;
 use super::reservation::candidates;
 use super::rights::is_below;
 use super::swaps;
@@ -45,6 +46,9 @@ pub(in crate::mission) fn check(
         check.cpus(&cell.cpus, &place);
         check.image(cell, &place.key("image"));
         check.program(cell, &place);
+        if cell.engine.is_machine() {
+            check.machine(cell, &place);
+        }
         check.rights(cell, &place.key("rights"));
         check.bounds(mission, cell, &place);
     }
@@ -151,6 +155,27 @@ impl Check<'_, '_> {
                         ),
                     );
                 }
+            }
+        }
+    }
+
+    /// Whether the virtual machine can be had, with a virtual cpu for each task.
+    fn machine(&mut self, cell: &Cell, place: &Place) {
+        if !self.faults.is_clear(place) {
+            return;
+        }
+        let (tasks, at) = (cell.tasks.len(), place.key("machine"));
+        match self.machine.vcpus(cell) {
+            Ok(vcpus) if tasks > vcpus as usize => {
+                let what = machine::too_few(tasks, vcpus);
+                self.faults.report(&at, &["vcpus"], what, machine::MORE);
+            }
+            Ok(_) => {}
+            Err(need) => {
+                let what = format!("{}: {}", need.what, need.reason);
+                let fix = need.fix.unwrap_or_default();
+                let keys = ["machine", "engine"];
+                self.faults.report(place, &keys, what, fix);
             }
         }
     }

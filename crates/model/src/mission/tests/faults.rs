@@ -99,23 +99,23 @@ fn a_fault_names_its_line_and_the_fix() {
         (
             command("engine = \"podmna\""),
             "6: unknown engine `podmna`; did you mean `podman`? \
-             it is one of embedded, crun, runc, podman",
+             it is one of embedded, crun, runc, podman, qemu",
         ),
         (
             command("engine = \"bare\""),
             "6: engine `bare` makes plain processes, which nothing isolates from the rest of \
-             the machine; it is one of embedded, crun, runc, podman",
+             the machine; it is one of embedded, crun, runc, podman, qemu",
         ),
         (
             command("engine = \"docker\""),
             "6: engine `docker` makes no cells of missions: its daemon starts programs before \
-             they have their budget; it is one of embedded, crun, runc, podman",
+             they have their budget; it is one of embedded, crun, runc, podman, qemu",
         ),
         (
             command("engine = \"podman-rootless\""),
             "6: engine `podman-rootless` makes no cells of missions: an ordinary user may \
              neither set a cell's budget nor enforce it; it is one of embedded, crun, runc, \
-             podman",
+             podman, qemu",
         ),
         (
             command("needs = [\"contrl\"]"),
@@ -144,6 +144,56 @@ fn a_fault_names_its_line_and_the_fix() {
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0], wanted);
     }
+}
+
+#[test]
+fn a_virtual_machine_is_asked_for_nothing_that_its_guest_does_not_get() {
+    let task = |name: &str| {
+        format!("[[cell.task]]\nname = \"{name}\"\nwcet = \"1ms\"\nperiod = \"10ms\"\n")
+    };
+    let mission = |cell: &str, more: &str| {
+        let head =
+            "schema = 1\nname = \"m\"\n[[cell]]\nname = \"vm\"\nimage = { binary = \"app\" }\n";
+        faults(&format!("{head}{cell}\n{more}"))
+    };
+    let (one, two) = (task("a"), task("a") + &task("b"));
+    let qemu = "engine = \"qemu\"\n";
+    let vm = |cell: &str, more: &str| mission(&format!("{qemu}{cell}"), more);
+    for (found, wanted) in [
+        (
+            mission("machine = { vcpus = 2 }", &one),
+            "6: a cell of engine `embedded` is no virtual machine; set `engine = \"qemu\"`, or remove this",
+        ),
+        (
+            vm("env = { A = \"b\" }", &one),
+            "7: `env` does not reach the guest of a virtual machine; remove it; the guest runs only its program, with all rights there",
+        ),
+        (
+            vm("", &format!("{one}[cell.rights]\nnetwork = \"host\"")),
+            "13: `network` does not reach the guest of a virtual machine; remove it; the guest runs only its program, with all rights there",
+        ),
+        (
+            vm("machine = { vcpus = 1 }", &two),
+            "7: 2 tasks are 2 virtual cpus, and the machine has 1; give it more `vcpus`, or remove tasks",
+        ),
+        (
+            vm(
+                "class = \"deadline\"\nreservation = { budget = \"1ms\", period = \"9ms\" }",
+                "",
+            ),
+            "8: under SCHED_DEADLINE each virtual cpu has a reservation of its own; add a [[cell.task]] for each: its budget as `wcet`, and its period",
+        ),
+        (
+            vm("machine = { vcpus = 0 }", &one),
+            "7: `vcpus` is 0; it must be a whole number of 1 to 512",
+        ),
+    ] {
+        assert_eq!(found, [wanted]);
+    }
+    let text = format!(
+        "schema = 1\nname = \"m\"\n[[cell]]\nname = \"vm\"\nimage = {{ binary = \"app\" }}\n{qemu}machine = {{ vcpus = 2 }}\n{two}"
+    );
+    assert!(parse(&text).is_ok());
 }
 
 #[test]

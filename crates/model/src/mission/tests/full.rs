@@ -119,6 +119,8 @@ reservation = { budget = "1ms", period = "10ms" }
 [[cell]]
 name = "ears"
 image = { binary = "bin/ears" }
+engine = "qemu"
+machine = { board = "pvh", vcpus = 2, memory = "256MiB", kernel = "linux-image-amd64", accel = "tcg" }
 reservation = { budget = "1ms", period = "10ms" }
 
 [[cell.health]]

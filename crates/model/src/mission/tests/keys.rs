@@ -148,6 +148,7 @@ fn spot(shape: &Shape) -> (&'static str, &'static str) {
         "modes" => ("[modes]\n", "[modes]\nKEY\n"),
         "cell" => ("name = \"pilot\"\n", "name = \"pilot\"\nKEY\n"),
         "image" => ("{ rootfs =", "{ KEY, rootfs ="),
+        "machine" => ("{ board =", "{ KEY, board ="),
         "priorities" => ("lowest = 80\n", "lowest = 80\nKEY\n"),
         "reservation" => ("[cell.reservation]\n", "[cell.reservation]\nKEY\n"),
         "task" => ("[[cell.task]]\n", "[[cell.task]]\nKEY\n"),

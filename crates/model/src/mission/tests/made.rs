@@ -11,7 +11,7 @@ use crate::mission::{
     WhenShed,
 };
 use crate::taskset::{CellTask, Reservation};
-use crate::{Bytes, Duration, EngineKind};
+use crate::{Bytes, Duration, EngineKind, Machine};
 
 /// Texts that have to survive being written and read.
 const TEXTS: [&str; 8] = [
@@ -187,7 +187,7 @@ fn cell(dice: &mut Dice<'_>, mission: &Mission, high: &[bool], index: usize) -> 
             .map(|at| format!("c{at}"))
             .collect()
     };
-    let rights = rights(dice);
+    let mut rights = rights(dice);
     let any_low = high.contains(&false);
     let mut health = Vec::new();
     for _ in 0..dice.roll(4) {
@@ -206,6 +206,21 @@ fn cell(dice: &mut Dice<'_>, mission: &Mission, high: &[bool], index: usize) -> 
         }
     }
     let wait = dice.time();
+    let is_machine = engine.is_machine() && !(deadline && tasks.is_empty());
+    let mut machine = Machine::default();
+    let (mut env, mut workdir) = (BTreeMap::new(), None);
+    if is_machine {
+        machine.board = dice.flip().then(|| "my board.toml".to_owned());
+        machine.vcpus = dice.flip().then_some(9);
+        (rights.network, rights.writable_root, rights.user) = (Network::None, false, None);
+        rights.capabilities.clear();
+        rights.devices.clear();
+        rights.mounts.clear();
+        rights.tmpfs.clear();
+    } else {
+        env = environment(dice);
+        workdir = dice.flip().then(|| PathBuf::from("/work dir"));
+    }
     Cell {
         name: format!("c{index}"),
         description: dice.text(),
@@ -219,9 +234,13 @@ fn cell(dice: &mut Dice<'_>, mission: &Mission, high: &[bool], index: usize) -> 
         },
         image,
         args: dice.words(0),
-        env: environment(dice),
-        workdir: dice.flip().then(|| PathBuf::from("/work dir")),
-        engine,
+        env,
+        workdir,
+        engine: match engine.is_machine() && !is_machine {
+            true => EngineKind::Embedded,
+            false => engine,
+        },
+        machine,
         class,
         criticality: if is_high {
             Criticality::High
