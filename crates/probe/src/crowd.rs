@@ -144,7 +144,9 @@ mod tests {
     fn clock_of(thread: &JoinHandle<()>) -> libc::clockid_t {
         let mut clock = 0;
         // SAFETY: the thread has not been joined, and the pointer is to a number of this frame.
-        let refused = unsafe { libc::pthread_getcpuclockid(thread.as_pthread_t(), &raw mut clock) };
+        // A number in one C library, a pointer in the other.
+        let refused =
+            unsafe { libc::pthread_getcpuclockid(thread.as_pthread_t() as _, &raw mut clock) };
         assert_eq!(refused, 0);
         clock
     }

@@ -318,7 +318,9 @@ fn verdicts(devices: &[Device]) -> Markup {
 const LEFT: f64 = 62.0;
 const TOP: f64 = 44.0;
 const PANEL: f64 = 150.0;
-const GAP: f64 = 66.0;
+const GAP: f64 = 72.0;
+/// The width of a letter of the names of groups.
+const LETTER: f64 = 7.0;
 
 /// One panel for each period, in it a group of bars for each load, in it one bar for each device.
 fn picture(devices: &[Device], rows: &[Row]) -> Option<Figure> {
@@ -342,7 +344,7 @@ fn picture(devices: &[Device], rows: &[Row]) -> Option<Figure> {
         caption: "One bar for each device, over all its cpus and rounds. It is what was seen, a lower bound of the worst case, and grows with \
                   the number of jobs."
             .into(),
-        size: (WIDTH, bottom(panels.len() - 1) + 34.0),
+        size: (WIDTH, bottom(panels.len() - 1) + 40.0),
         body: html! {
             @for (place, device) in devices.iter().enumerate() {
                 @let x = LEFT + (place % 4) as f64 * 190.0;
@@ -366,11 +368,21 @@ fn bars(devices: &[Device], rows: &[&Row], axis: &Axis, low: f64) -> Markup {
     let width = (group * 0.8 / devices.len().max(1) as f64).min(30.0);
     let gap = (width * 0.2).min(2.0);
     let names: Vec<&str> = rows.iter().map(|row| row.group.as_str()).collect();
+    let letters = |lines: f64| ((group * lines / LETTER) as usize).clamp(4, 14);
+    let longest = names.iter().map(|name| name.chars().count()).max();
+    // Names too long for their group stand on two lines in turn.
+    let lines = if longest.is_some_and(|longest| longest > letters(1.0)) {
+        2
+    } else {
+        1
+    };
+    let shortened = text::words::shortened_apart(&names, letters(f64::from(lines)));
     html! {
-        @for (at, (row, short)) in rows.iter().zip(text::words::shortened_apart(&names, 14)).enumerate() {
+        @for (at, (row, short)) in rows.iter().zip(shortened).enumerate() {
             @let middle = LEFT + group * (at as f64 + 0.5);
             @let begin = middle - width * devices.len() as f64 / 2.0;
-            text class="mid" x=(n(middle)) y=(n(low + 18.0)) { (clean(&short)) }
+            @let line = (at % lines as usize) as f64;
+            text class="mid" x=(n(middle)) y=(n(low + 18.0 + 14.0 * line)) { (clean(&short)) }
             @for (place, device) in devices.iter().enumerate() {
                 @if let Some(max) = device.max_ns(&row.trial).filter(|ns| *ns > 0) {
                     @let top = axis.at(max as f64);
@@ -378,6 +390,51 @@ fn bars(devices: &[Device], rows: &[&Row], axis: &Axis, low: f64) -> Markup {
                         width=(n(width - gap)) height=(n((low - top).max(1.0))) {
                         title { (clean(&device.name)) ", " (clean(&row.trial)) ": " (capital(&time(max as f64))) }
                     }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number of an attribute of an element.
+    fn number(element: &str, name: &str) -> f64 {
+        let (_, rest) = element.split_once(&format!(" {name}=\"")).unwrap();
+        rest.split('"').next().unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn names_of_many_groups_do_not_overlap() {
+        for count in 1..=16 {
+            let rows: Vec<Row> = (0..count)
+                .map(|at| Row {
+                    trial: at.to_string(),
+                    group: format!("load-{at}+{}", "disk-write".repeat(at % 3)),
+                    panel: "period 1 ms".to_owned(),
+                })
+                .collect();
+            let axis = Axis::log(vec![10.0, 1e6]).between(200.0, 50.0);
+            let all = bars(&[], &rows.iter().collect::<Vec<_>>(), &axis, 200.0).into_string();
+            let names: Vec<(f64, f64, f64)> = all
+                .split("<text ")
+                .skip(1)
+                .map(|text| {
+                    let shown = text.split(['>', '<']).nth(1).unwrap().chars().count();
+                    let text = format!(" {text}");
+                    let (x, y) = (number(&text, "x"), number(&text, "y"));
+                    (x, y, shown as f64 * LETTER / 2.0)
+                })
+                .collect();
+            assert_eq!(names.len(), count);
+            for (at, (x, y, half)) in names.iter().enumerate() {
+                for (other_x, other_y, other) in &names[..at] {
+                    assert!(
+                        y != other_y || x - half >= other_x + other,
+                        "{count} groups: {all}"
+                    );
                 }
             }
         }

@@ -185,7 +185,7 @@ fn set_clock(now_ns: u64) {
         return;
     }
     let time = libc::timespec {
-        tv_sec: (now_ns / 1_000_000_000) as libc::time_t,
+        tv_sec: (now_ns / 1_000_000_000) as _,
         tv_nsec: (now_ns % 1_000_000_000) as libc::c_long,
     };
     // SAFETY: the time is a valid timespec for the duration of the call.
