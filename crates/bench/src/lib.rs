@@ -53,7 +53,9 @@ pub use plan::{Plan, PlannedOwn, PlannedTrial};
 pub use program::{Tried, TriedTask, resolve_program, try_program};
 pub use resume::check as check_experiment;
 pub use run::run;
-pub use series::{HEARTBEAT_NS, OwnOption, SeriesOptions, SeriesPlan, SeriesScenario, run_series};
+pub use series::{
+    HEARTBEAT_NS, OwnOption, SeriesOptions, SeriesPlan, SeriesScenario, Sweep, run_series,
+};
 pub use session::{Finished, Going, Progress, Settings, check_machine, check_resume};
 pub use supply::{Reservation, Subject, SupplyOptions, SupplyPlan, run_supply};
 pub use sweep::{Swept, Unsaved, sweep_stale};

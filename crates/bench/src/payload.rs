@@ -265,6 +265,7 @@ pub(crate) fn spec(
                 * trial.planned.tasks.len().max(1) as u64
                 + (128 << 20),
             devices: Vec::new(),
+            limits: model::Size::default(),
         },
         machine: (trial.planned.machine.clone()).filter(|_| cell.engine.is_machine()),
     })

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use model::{EngineKind, Requirement};
+use model::{EngineKind, Requirement, Size};
 use serde::{Deserialize, Serialize};
 
 use crate::{EngineError, Footprint, Machine};
@@ -29,6 +29,9 @@ pub struct Rights {
     pub memlock_bytes: u64,
     /// Devices passed into the cell, read-write.
     pub devices: Vec<PathBuf>,
+    /// Limits of cpu time and memory, of containers of engines that may make groups.
+    #[serde(default)]
+    pub limits: Size,
 }
 
 /// The program of a cell, and its rights.

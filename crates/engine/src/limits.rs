@@ -1,5 +1,7 @@
 //! The resource limits of a cell, as far as this process may grant them.
 
+use model::Size;
+
 use crate::Rights;
 use crate::app::{Grants, Scheduling};
 
@@ -84,6 +86,13 @@ pub(crate) fn short_of(grants: &Grants) -> Vec<(Limit, u64)> {
     (given.into_iter().zip(wanted))
         .filter(|(given, wanted)| given.value < *wanted && !is_moot(given.name))
         .collect()
+}
+
+/// The limits of cpu time and memory as words for a container manager.
+pub(crate) fn words(limits: &Size) -> Vec<String> {
+    let cpus = (limits.vcpus).map(|vcpus| ["--cpus".to_owned(), vcpus.to_string()]);
+    let memory = (limits.memory_bytes).map(|bytes| ["--memory".to_owned(), bytes.to_string()]);
+    cpus.into_iter().chain(memory).flatten().collect()
 }
 
 /// Whether this process may grant a cell so much locked memory, bytes.

@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use model::{EngineKind, Requirement};
+use model::{EngineKind, Requirement, Size};
 
 use crate::engines::calls::{Calls, Namespaces};
 pub use crate::engines::calls::{Form, Network, Source};
@@ -58,12 +58,19 @@ impl Manager {
         Ok(manager)
     }
 
-    /// One call that creates a container, runs the payload, waits for its end and removes the container.
+    /// One call that creates a container within these limits, runs the payload, waits for its end and removes the container.
     ///
     /// # Errors
     /// When the manager has no such form, or is not installed.
-    pub fn run(&self, source: Source, network: Network) -> Result<Command, EngineError> {
-        let made = (self.calls).call(&self.spec, self.own.as_ref(), source, network);
+    pub fn run(
+        &self,
+        source: Source,
+        network: Network,
+        limits: Size,
+    ) -> Result<Command, EngineError> {
+        let mut spec = self.spec.clone();
+        spec.rights.limits = limits;
+        let made = (self.calls).call(&spec, self.own.as_ref(), source, network);
         made.map_err(|cause| made::error(&self.spec, "prepare the call", cause))
     }
 }

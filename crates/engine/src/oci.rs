@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use host::file::at;
-use model::{EngineKind, Requirement};
+use model::{EngineKind, Requirement, Size};
 use rustix::process::{getegid, geteuid};
 use serde_json::{Value, json};
 
@@ -33,6 +33,9 @@ pub(crate) fn power(cell: &dyn Identity) -> Power {
         Power::User
     }
 }
+
+/// The kernel's usual period of a limit of cpu time, us.
+pub(crate) const CPU_PERIOD_US: u64 = 100_000;
 
 /// Parts of `/proc` that reach beyond the cell.
 const MASKED: [&str; 7] = [
@@ -117,6 +120,8 @@ fn config(spec: &CellSpec, power: Power) -> Result<Value> {
                 .map(|path| device(path))
                 .collect::<Result<Vec<_>, _>>()?;
             // A cell cannot make nodes, so none but these are in its reach; runc wants each of them allowed.
+            // Those of the embedded runtime are timecell's own.
+            let mut resources = resources(&spec.rights.limits);
             if !devices.is_empty() && spec.engine != EngineKind::Embedded {
                 let rules: Vec<Value> = devices
                     .iter()
@@ -125,7 +130,10 @@ fn config(spec: &CellSpec, power: Power) -> Result<Value> {
                             "minor": device["minor"], "access": "rw" })
                     })
                     .collect();
-                linux["resources"] = json!({ "devices": rules });
+                resources["devices"] = rules.into();
+            }
+            if spec.engine != EngineKind::Embedded && resources != json!({}) {
+                linux["resources"] = resources;
             }
             linux["devices"] = devices.into();
             linux["cgroupsPath"] = format!("/{}", spec.id).into();
@@ -167,6 +175,19 @@ fn config(spec: &CellSpec, power: Power) -> Result<Value> {
         },
         "linux": linux,
     }))
+}
+
+/// The limits of a cell, as a runtime reads them.
+fn resources(limits: &Size) -> Value {
+    let mut resources = json!({});
+    if let Some(vcpus) = limits.vcpus {
+        let quota = u64::from(vcpus) * CPU_PERIOD_US;
+        resources["cpu"] = json!({ "quota": quota, "period": CPU_PERIOD_US });
+    }
+    if let Some(bytes) = limits.memory_bytes {
+        resources["memory"] = json!({ "limit": bytes });
+    }
+    resources
 }
 
 /// Host ids of the user who runs a rootless cell.
@@ -217,5 +238,24 @@ pub(crate) fn layout(runtime: &str) -> Requirement {
             Some(no) => Requirement::unmet(WHAT, no.reason, no.fix),
             None => Requirement::met(WHAT, cgroups.layout().to_string()),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_cpu_time_and_memory() {
+        let limits = |vcpus, memory_bytes| {
+            resources(&Size {
+                vcpus,
+                memory_bytes,
+            })
+        };
+        assert_eq!(limits(None, None), json!({}));
+        let both =
+            json!({ "cpu": { "quota": 200_000, "period": 100_000 }, "memory": { "limit": 5 } });
+        assert_eq!(limits(Some(2), Some(5)), both);
     }
 }

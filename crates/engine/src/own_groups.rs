@@ -14,10 +14,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use host::file::there;
+use host::root::Root;
 use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::Errno;
 
 use crate::error::{Doing, Result};
+use crate::oci::CPU_PERIOD_US;
 
 /// How long the kernel may need to let go of a group whose processes have ended.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -126,6 +128,42 @@ impl Groups {
         }
         Ok(())
     }
+}
+
+/// Limits the groups `/<id>`, which are there, to so many cpus and bytes.
+pub(crate) fn limit(id: &str, cpus: Option<u64>, bytes: Option<u64>) -> Result<()> {
+    if cpus.is_none() && bytes.is_none() {
+        return Ok(());
+    }
+    let cgroups = host::cgroup::detect()?;
+    let quota = cpus.map(|cpus| cpus * CPU_PERIOD_US);
+    let v2 = quota.map(|quota| format!("{quota} {CPU_PERIOD_US}"));
+    let quota = quota.map(|quota| quota.to_string());
+    let bytes = bytes.map(|bytes| bytes.to_string());
+    for (controller, v1_file, v1_text, v2_file, v2_text) in [
+        ("cpu", "cpu.cfs_quota_us", &quota, "cpu.max", &v2),
+        (
+            "memory",
+            "memory.limit_in_bytes",
+            &bytes,
+            "memory.max",
+            &bytes,
+        ),
+    ] {
+        let (place, text) = match (cgroups.v1_mount(controller), &cgroups.v2) {
+            (Some(mount), _) => (mount.point.join(id).join(v1_file), v1_text),
+            (None, Some(mount)) => {
+                host::cgroup::hand_down_in(&Root::live(), &mount.point, controller)
+                    .map_err(|error| error.to_string())?;
+                (mount.point.join(id).join(v2_file), v2_text)
+            }
+            (None, None) => continue,
+        };
+        if let Some(text) = text {
+            fs::write(&place, text).doing(|| format!("{}", place.display()))?;
+        }
+    }
+    Ok(())
 }
 
 fn make_one(point: &Path, id: &str, inherit_cpuset: bool) -> io::Result<Group> {

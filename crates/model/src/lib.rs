@@ -21,6 +21,7 @@ mod metric;
 pub mod mission;
 mod quantity;
 mod requirement;
+mod size;
 pub mod taskset;
 pub mod threshold;
 mod timetable;
@@ -43,6 +44,7 @@ pub use load::{IDLE, LoadForm, LoadKind, LoadPlan};
 pub use machine::Machine;
 pub use metric::Metric;
 pub use requirement::Requirement;
+pub use size::Size;
 pub use threshold::Threshold;
 pub use timetable::{MOST_ARMS, Timetable, shuffle};
 

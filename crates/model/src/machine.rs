@@ -25,6 +25,10 @@ table! {
 impl Machine {
     /// The board of a machine that names none.
     pub const BOARD: &'static str = "microvm";
+    /// The least memory of a machine, bytes.
+    pub const LEAST_MEMORY: u64 = LEAST_MEMORY;
+    /// The most virtual cpus of a machine; QEMU's machines have fewer.
+    pub const MOST_VCPUS: u32 = 512;
 
     /// Name or file of its board.
     pub fn board(&self) -> &str {

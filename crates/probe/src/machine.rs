@@ -61,6 +61,7 @@ fn run(
     let own = program(Path::new("/proc/self/exe"))?;
     let with = [file.to_owned()];
     let boots = Boots::new((board, name.to_owned()), &own, &with, false, &|_| ())?;
+    boots.fits()?;
     let booted = machine::boot(&boots, None, |_| ())?;
     let mut guest = booted.guest;
     guest.bear_silence(SILENT);

@@ -111,6 +111,7 @@ impl Place {
                 rtprio: 50,
                 memlock_bytes: 1 << 20,
                 devices: Vec::new(),
+                limits: model::Size::default(),
             },
             machine: kind.is_machine().then(|| {
                 let asked = model::Machine {

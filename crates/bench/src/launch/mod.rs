@@ -124,6 +124,7 @@ pub(crate) fn rights(rtprio: u8) -> Rights {
         rtprio,
         memlock_bytes: 128 << 20,
         devices: Vec::new(),
+        limits: model::Size::default(),
     }
 }
 

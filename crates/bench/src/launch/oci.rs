@@ -1,7 +1,7 @@
 //! OCI runtimes: the linked-in one, crun and runc; in one command, or one command for each step.
 
 use engine::{CellSpec, Rights, User};
-use model::EngineKind;
+use model::{EngineKind, Size};
 use probe::{Life, clock};
 
 use super::{Launched, Launcher, Stage, page_in_cell, timed, told};
@@ -13,6 +13,8 @@ pub(crate) struct Oci {
     pub user: Option<User>,
     /// create, start and delete as commands of their own, for runtimes that are programs.
     pub in_steps: bool,
+    /// Limits of cpu time and memory.
+    pub limits: Size,
 }
 
 impl Launcher for Oci {
@@ -26,7 +28,10 @@ impl Launcher for Oci {
                 self.kind,
                 self.user.as_ref(),
                 words,
-                Rights::default(),
+                Rights {
+                    limits: self.limits,
+                    ..Rights::default()
+                },
             )
             .map_err(|error| error.to_string())?;
         let launched = if self.in_steps {

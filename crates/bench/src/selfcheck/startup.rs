@@ -157,6 +157,7 @@ fn launchers(stage: &Stage) -> Result<Vec<Named>, BenchError> {
                 kind,
                 user: None,
                 in_steps: false,
+                limits: model::Size::default(),
             };
             launchers.push((kind.name(), Box::new(oci)));
         }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use engine::User;
 use model::{EngineKind, InputError, Limits, Requirement};
 use record::run::Run;
-use record::series::Quantity;
+use record::series::{Quantity, Swept};
 use record::{Condition, NotMeasured};
 use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
 use crate::here::allowed_cpus;
 use crate::needs::Needs;
-use crate::series::HEARTBEAT_NS;
+use crate::series::{HEARTBEAT_NS, Sweep};
 use crate::session::Interrupt;
 
 /// One scenario of this kind.
@@ -38,6 +38,8 @@ pub enum OwnOption {
     Cpus,
     /// [`SeriesOptions::heartbeat_timeout_ns`].
     Heartbeat,
+    /// [`SeriesOptions::sweep`].
+    Sweep,
 }
 
 /// The user's options. `plan.json` of a run has them.
@@ -56,6 +58,8 @@ pub struct SeriesOptions {
     pub rootless_user: Option<String>,
     /// A heartbeat older than this is missing, ns; for `recovery`.
     pub heartbeat_timeout_ns: i64,
+    /// Sizes of cells; for `startup`.
+    pub sweep: Sweep,
 }
 
 impl Default for SeriesOptions {
@@ -67,6 +71,7 @@ impl Default for SeriesOptions {
             cpus: Vec::new(),
             rootless_user: None,
             heartbeat_timeout_ns: HEARTBEAT_NS,
+            sweep: Sweep::default(),
         }
     }
 }
@@ -104,6 +109,8 @@ pub(crate) struct Prepared {
     pub found: BTreeMap<String, String>,
     /// The subject that others are compared with.
     pub baseline: Option<String>,
+    /// The sizes of subjects, in a sweep.
+    pub sweep: Vec<Swept>,
     /// Sets everything up.
     pub open: Opening,
 }
@@ -171,12 +178,14 @@ pub(crate) struct Turn<'a> {
     pub number: u32,
     /// To be checked in every wait.
     pub interrupt: &'a Interrupt,
+    /// Takes remarks that explain the values; they go on record.
+    pub remarks: &'a mut Vec<String>,
 }
 
 /// A scenario that is set up. Dropping it leaves the machine as it was.
 pub(crate) trait Bench {
     /// Measures one task once. The error, one sentence, goes on record; the run goes on.
-    fn measure(&mut self, turn: &Turn<'_>) -> Result<Vec<Reading>, String>;
+    fn measure(&mut self, turn: &mut Turn<'_>) -> Result<Vec<Reading>, String>;
 }
 
 /// A run's plan.
@@ -195,7 +204,7 @@ impl SeriesPlan {
     /// The plan of a scenario. Changes nothing on the machine.
     ///
     /// # Errors
-    /// When the number of rounds is out of range.
+    /// When the number of rounds is out of range, or something is named that this host does not have.
     pub fn new(
         scenario: &SeriesScenario,
         options: &SeriesOptions,
@@ -223,6 +232,10 @@ impl SeriesPlan {
                 ),
                 format!("the usable cpus are {}", host::cpus::format_list(&allowed)),
             ));
+        }
+        let memory = host::file::text("/proc/meminfo").unwrap_or_default();
+        if let Some(bytes) = host::process::bytes(&memory, "MemTotal") {
+            options.sweep.fits(bytes)?;
         }
         let mut prepared = (scenario.prepare)(options);
         let measured = |subject: &str| prepared.tasks.iter().any(|t| t.subject == subject);

@@ -26,6 +26,8 @@ pub(super) struct Subject {
     pub form: Form,
     /// The user, where it is rootless.
     pub user: Option<User>,
+    /// The virtual machine, where it is one.
+    pub machine: Option<engine::Machine>,
     options: engine::Options,
 }
 
@@ -76,8 +78,34 @@ pub(super) struct Found {
     pub needs: Needs,
 }
 
-/// Checks every wanted engine against the machine.
-pub(super) fn find(wanted: &SeriesOptions) -> Found {
+/// The virtual machines that come with timecell for cells, each with its name, or why there is none.
+pub(super) fn machines(needs: &mut Needs) -> Vec<(String, engine::Machine)> {
+    let mut all = Vec::new();
+    for board in engine::Machine::BOARDS {
+        let mut of_board =
+            engine::by_kind(EngineKind::Qemu, &engine::Options::default()).requirements();
+        let asked = model::Machine {
+            board: Some(board.to_owned()),
+            ..model::Machine::default()
+        };
+        let machine = match of_board.iter().all(|need| need.met) {
+            true => engine::Machine::of(&asked, &|what| eprintln!("note    {what}"))
+                .map_err(|unmet| of_board.push(unmet))
+                .ok(),
+            false => None,
+        };
+        let name = format!("qemu-{board}");
+        needs.note(&name, of_board);
+        all.extend(machine.map(|machine| match machine.kvm {
+            true => (name, machine),
+            false => (name + " (emulated)", machine),
+        }));
+    }
+    all
+}
+
+/// Checks every wanted engine against the machine; virtual machines only `with_machines`.
+pub(super) fn find(wanted: &SeriesOptions, with_machines: bool) -> Found {
     let options = engine::Options {
         rootless_user: wanted.rootless_user.clone(),
     };
@@ -89,6 +117,20 @@ pub(super) fn find(wanted: &SeriesOptions) -> Found {
         .into_iter()
         .filter(|kind| wanted.wants(*kind))
     {
+        if kind.is_machine() && with_machines {
+            let subjects = machines(&mut found.needs)
+                .into_iter()
+                .map(|(name, machine)| Subject {
+                    name,
+                    kind,
+                    form: Form::Detached,
+                    user: None,
+                    machine: Some(machine),
+                    options: options.clone(),
+                });
+            found.subjects.extend(subjects);
+            continue;
+        }
         let mut needs = engine::by_kind(kind, &options).requirements();
         if kind.is_machine() {
             let reason = "virtual machines run the task of an experiment and nothing else";
@@ -104,6 +146,7 @@ pub(super) fn find(wanted: &SeriesOptions) -> Found {
             kind,
             form,
             user: user.clone(),
+            machine: None,
             options: options.clone(),
         };
         found

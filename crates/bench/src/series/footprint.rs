@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use engine::{Cell, CellSpec, Rights};
 use host::process::{self, Resident};
 use host::rtgroup::RtGroup;
-use model::{EngineKind, Requirement};
+use model::{Bytes, Duration, EngineKind, Machine, Requirement, Size};
 use probe::control::State;
 use probe::{ClassBy, ProbeArgs, clock};
 use record::Condition;
@@ -23,6 +23,7 @@ use crate::cells::{ARMING_NS, Cells};
 use crate::here::fifo_requirement;
 use crate::launch::{Stage, probe_words, rights};
 use crate::rt_group::shared_rt_group;
+use crate::session::Interrupt;
 
 pub(super) const SCENARIO: SeriesScenario = SeriesScenario {
     name: "footprint",
@@ -50,7 +51,7 @@ struct Footprint {
 }
 
 fn prepare(options: &SeriesOptions) -> Prepared {
-    let mut found = cells::find(options);
+    let mut found = cells::find(options, true);
     let class = fifo_requirement(PRIORITY);
     let fifo = class.met.then_some(PRIORITY);
     found.needs.requirements.push(class.clone());
@@ -68,6 +69,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         needs: found.needs,
         conditions: conditions(&class),
         found: BTreeMap::new(),
+        sweep: Vec::new(),
         baseline: Some("bare".to_owned()),
         open: Box::new(move |run| {
             let mut stage = Stage::of_run(run)?;
@@ -107,6 +109,13 @@ fn conditions(class: &Requirement) -> Vec<Condition> {
              and neither is the coordinator. \"attached\": the OCI runtime waits for the payload instead of detaching",
         ),
         Condition::new(
+            "virtual machines",
+            "the payload is in the guest, whose memory is QEMU's; timecell is QEMU's parent, which boots the machine. The least guest \
+             memory with which it boots and its payload is armed is searched for once, by halving, from 64 MiB to the machine's own memory, \
+             to 8 MiB; a guest that does not answer within 45 s does not boot. What QEMU maps for a machine that it emulates has room for \
+             translated code in it, usually 1 GiB",
+        ),
+        Condition::new(
             "figures",
             "PSS and RSS from /proc/PID/smaps_rollup; mapped memory is VmSize of /proc/PID/status, the total that pmap \
              prints; kernel memory is what the cell's cgroup is charged for inside the kernel, where it has one",
@@ -117,14 +126,45 @@ fn conditions(class: &Requirement) -> Vec<Condition> {
 const PSS: &str = "PSS";
 const RSS: &str = "RSS";
 const MAPPED: &str = "mapped memory";
+const QEMU: &str = "QEMU";
+
+/// Memory of a virtual machine in which its kernel boots and a task is ready, and which part of it is found by the search.
+const LEAST: &str = "least guest memory";
+/// The search for it ends when the bounds are so far apart, bytes.
+const STEP_BYTES: u64 = 8 << 20;
+/// How long a machine may take to boot during the search.
+const TRIED_FOR: Duration = Duration::from_ns(45_000_000_000);
 
 impl Bench for Footprint {
-    fn measure(&mut self, turn: &Turn<'_>) -> Result<Vec<Reading>, String> {
+    fn measure(&mut self, turn: &mut Turn<'_>) -> Result<Vec<Reading>, String> {
         let subject = &self.subjects[turn.task];
         let name = format!("{}-{}", turn.number, subject.kind);
-        let cells = Cells::new(&self.stage.shared, 1, Some(turn.interrupt))
+        let machine = subject.machine.as_ref();
+        let mut readings = self.one(subject, &name, machine, turn.interrupt)?;
+        // It is searched for once, in the first round.
+        if let Some(machine) = machine.filter(|_| turn.number as usize <= self.subjects.len()) {
+            let found = self.least(subject, machine, &readings, turn)?;
+            readings.extend(found);
+        }
+        Ok(readings)
+    }
+}
+
+impl Footprint {
+    /// The memory of one cell.
+    fn one(
+        &self,
+        subject: &Subject,
+        name: &str,
+        machine: Option<&engine::Machine>,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<Reading>, String> {
+        let cells = Cells::new(&self.stage.shared, 1, Some(interrupt))
             .map_err(|error| error.to_string())?;
-        let spec = self.spec(subject, &name)?;
+        let spec = CellSpec {
+            machine: machine.cloned(),
+            ..self.spec(subject, name)?
+        };
         cells.add(0..1, subject.create(&spec)?);
         let group = self.rt_group.as_ref();
         let readings = cells
@@ -139,9 +179,57 @@ impl Bench for Footprint {
         let _ = std::fs::remove_dir_all(&spec.work_dir);
         readings.and_then(|readings| ended.map(|()| readings))
     }
-}
 
-impl Footprint {
+    /// The least memory with which the machine boots, found by halving, and what QEMU takes then. `usual` is the memory of the machine as
+    /// it is.
+    fn least(
+        &self,
+        subject: &Subject,
+        machine: &engine::Machine,
+        usual: &[Reading],
+        turn: &mut Turn<'_>,
+    ) -> Result<Vec<Reading>, String> {
+        let mut why_not = None;
+        let mut at_least = usual.to_vec();
+        let least = halved(machine.memory_bytes, |memory_bytes| {
+            let size = Size {
+                vcpus: None,
+                memory_bytes: Some(memory_bytes),
+            };
+            let tried = (machine.sized(size, Some(TRIED_FOR))).map_err(|unmet| unmet.reason)?;
+            let name = format!("{}-{}-{}", turn.number, subject.kind, memory_bytes >> 20);
+            match self.one(subject, &name, Some(&tried), turn.interrupt) {
+                Ok(readings) => {
+                    at_least = readings;
+                    Ok(true)
+                }
+                Err(why) if turn.interrupt.came() => Err(why),
+                Err(why) => {
+                    why_not = Some((memory_bytes, why));
+                    Ok(false)
+                }
+            }
+        })?;
+        if let Some((bytes, why)) = why_not {
+            let bytes = Bytes::new(bytes);
+            // With the end of the console, on one line.
+            let why: Vec<&str> = why.lines().map(str::trim).collect();
+            let why = why.join(" / ");
+            (turn.remarks).push(format!(
+                "{} does not boot with {bytes}: {why}",
+                subject.name
+            ));
+        }
+        let bytes = |part: String, value| Reading::whole(part, Quantity::Bytes, value);
+        let mut found = vec![bytes(LEAST.to_owned(), least.cast_signed())];
+        for whole in [MAPPED, RSS] {
+            let part = format!("{whole} of {QEMU}");
+            let same = at_least.iter().find(|reading| reading.part == part);
+            found.extend(same.map(|same| bytes(format!("{part} with the {LEAST}"), same.value)));
+        }
+        Ok(found)
+    }
+
     fn spec(&self, subject: &Subject, name: &str) -> Result<CellSpec, String> {
         let args = ProbeArgs {
             control: "/cell/control".into(),
@@ -169,14 +257,37 @@ impl Footprint {
     }
 }
 
+/// The least of the multiples of [`STEP_BYTES`] from the least memory of a machine to `most` of which `boots` says yes, as it does of
+/// `most`, bytes.
+fn halved(most: u64, mut boots: impl FnMut(u64) -> Result<bool, String>) -> Result<u64, String> {
+    let (mut no, mut yes) = (
+        Machine::LEAST_MEMORY / STEP_BYTES - 1,
+        most.div_ceil(STEP_BYTES),
+    );
+    while no + 1 < yes {
+        let middle = u64::midpoint(no, yes);
+        match boots(middle * STEP_BYTES)? {
+            true => yes = middle,
+            false => no = middle,
+        }
+    }
+    Ok(yes * STEP_BYTES)
+}
+
 /// Everything of the cell, once.
 fn look(subject: &Subject, cell: &dyn Cell, spec: &CellSpec) -> Result<Vec<Reading>, String> {
     let payload = Taken::of(cell.pid())?.ok_or("the payload has ended")?;
-    let mut processes = vec![("payload".to_owned(), payload)];
+    let own = if subject.machine.is_some() {
+        "timecell"
+    } else {
+        "payload"
+    };
+    let mut processes = vec![(own.to_owned(), payload)];
     for helper in cell.processes() {
         // One that ended meanwhile takes nothing any more.
         if let Some(taken) = Taken::of(helper.pid)? {
             let name = match helper.name.as_str() {
+                name if name.starts_with("qemu-system") => QEMU.to_owned(),
                 "timecell" => "embedded runtime".to_owned(),
                 name => name.to_owned(),
             };
@@ -272,6 +383,24 @@ fn kernel_bytes(id: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_least_memory_is_found_by_halving() {
+        for least in [64_u64, 65, 100, 128, 249, 256] {
+            let mut tries = 0;
+            let found = halved(256 << 20, |bytes| {
+                tries += 1;
+                Ok(bytes >= least << 20)
+            });
+            assert_eq!(found, Ok(least.next_multiple_of(8) << 20));
+            assert!(tries <= 5, "{tries}");
+        }
+        assert_eq!(halved(64 << 20, |_| Err(String::new())), Ok(64 << 20));
+        assert_eq!(
+            halved(256 << 20, |_| Err("no".to_owned())),
+            Err("no".to_owned())
+        );
+    }
 
     #[test]
     fn what_is_here_takes_memory_and_what_has_ended_takes_none() {

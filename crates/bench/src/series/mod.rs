@@ -10,10 +10,12 @@ mod nqueens;
 mod recovery;
 mod run;
 mod startup;
+mod sweep;
 
 pub use bench::{OwnOption, SeriesOptions, SeriesPlan, SeriesScenario};
 pub use recovery::BEAT_NS as HEARTBEAT_NS;
 pub use run::run_series;
+pub use sweep::Sweep;
 
 /// Every scenario of this kind.
 pub static SERIES_SCENARIOS: [SeriesScenario; 4] = [

@@ -79,7 +79,7 @@ struct NQueens {
 }
 
 fn prepare(options: &SeriesOptions) -> Prepared {
-    let mut found = cells::find(options);
+    let mut found = cells::find(options, false);
     let mut allowed = allowed_cpus();
     allowed.sort_unstable();
     let class = fifo_requirement(PRIORITY);
@@ -119,6 +119,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         needs: found.needs,
         conditions,
         found: BTreeMap::from([("cpus".to_owned(), host::cpus::format_list(&allowed))]),
+        sweep: Vec::new(),
         baseline: Some("bare".to_owned()),
         open: Box::new(move |run| Ok(Box::new(NQueens::open(run, points, fifo, sensor)?))),
     }
@@ -250,7 +251,7 @@ impl NQueens {
 }
 
 impl Bench for NQueens {
-    fn measure(&mut self, turn: &Turn<'_>) -> Result<Vec<Reading>, String> {
+    fn measure(&mut self, turn: &mut Turn<'_>) -> Result<Vec<Reading>, String> {
         let point = &self.points[turn.task];
         let spec = self.spec(point, turn.number)?;
         let result = Case {

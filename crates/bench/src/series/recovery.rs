@@ -51,7 +51,7 @@ struct Recovery {
 }
 
 fn prepare(options: &SeriesOptions) -> Prepared {
-    let mut found = cells::find(options);
+    let mut found = cells::find(options, false);
     let timeout_ns = options.heartbeat_timeout_ns;
     let mut tasks = Vec::new();
     for subject in &found.subjects {
@@ -85,6 +85,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         needs: found.needs,
         conditions: conditions(timeout_ns),
         found: BTreeMap::new(),
+        sweep: Vec::new(),
         baseline: Some("bare".to_owned()),
         open: Box::new(move |run| {
             Ok(Box::new(Recovery {
@@ -153,7 +154,7 @@ fn conditions(timeout_ns: i64) -> Vec<Condition> {
 }
 
 impl Bench for Recovery {
-    fn measure(&mut self, turn: &Turn<'_>) -> Result<Vec<Reading>, String> {
+    fn measure(&mut self, turn: &mut Turn<'_>) -> Result<Vec<Reading>, String> {
         let (subject, fault) = &self.tasks[turn.task];
         let words = Life::beating(&page_in_cell(), BEAT_NS);
         let spec = |again: u32| {

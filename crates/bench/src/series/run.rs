@@ -64,6 +64,7 @@ pub fn run_series(plan: SeriesPlan, settings: &Settings, progress: &mut dyn Prog
         baseline_subject: prepared.baseline.clone(),
         series: Vec::new(),
         not_measured: prepared.needs.not_measured.clone(),
+        sweep: prepared.sweep.clone(),
     };
     // In the order of the plan, whichever comes first in the first round.
     for task in &prepared.tasks {
@@ -117,11 +118,16 @@ fn rounds(
             (study.progress).trial(number, round, &task.name(), study.left.ns());
             told = Some(Instant::now());
         }
-        let readings = bench.measure(&Turn {
+        let mut remarks = Vec::new();
+        let readings = bench.measure(&mut Turn {
             task: at,
             number,
             interrupt: &study.session.interrupt,
+            remarks: &mut remarks,
         });
+        for remark in remarks {
+            study.session.remark(remark, study.progress);
+        }
         study.session.unless_interrupted()?;
         if let Err(why) = &readings {
             let what = format!("{}, {}, round {round}", task.subject, task.part);

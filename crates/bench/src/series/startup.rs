@@ -9,15 +9,17 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use engine::{CellSpec, Manager, Network, Rights, Source, User};
-use model::{EngineKind, Requirement};
+use model::{EngineKind, Requirement, Size};
 use probe::Life;
 use record::Condition;
-use record::series::Quantity;
+use record::series::{Quantity, Swept};
 
 use super::bench::{
     Bench, OwnOption, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn,
 };
+use super::cells;
 use crate::BenchError;
+use crate::here::allowed_cpus;
 use crate::launch::{Clone3, Commands, ForkExec, Launched, Launcher, Oci, Stage, page_in_cell};
 use crate::needs::Needs;
 
@@ -25,7 +27,7 @@ pub(super) const SCENARIO: SeriesScenario = SeriesScenario {
     name: "startup",
     question: "How long from the request to run a program until it has run, ended, and left nothing behind?",
     rounds: (100, 5),
-    own: OwnOption::Nothing,
+    own: OwnOption::Sweep,
     prepare,
 };
 
@@ -43,12 +45,14 @@ enum Way {
         kind: EngineKind,
         user: Option<User>,
         in_steps: bool,
+        limits: Size,
     },
     Manager {
         kind: EngineKind,
         user: Option<User>,
         source: Source,
         network: Network,
+        limits: Size,
     },
     Machine(engine::Machine),
 }
@@ -66,13 +70,18 @@ impl Way {
                 kind,
                 user,
                 in_steps,
+                limits,
             } => Box::new(Oci {
                 kind: *kind,
                 user: user.clone(),
                 in_steps: *in_steps,
+                limits: *limits,
             }),
             Way::Machine(machine) => {
-                let name = format!("1-{}", machine.name);
+                let name = format!(
+                    "1-{}-{}-{}",
+                    machine.name, machine.vcpus, machine.memory_bytes
+                );
                 let words = vec![stage.page().display().to_string()];
                 let kind = EngineKind::Qemu;
                 let spec = stage.spec(&name, kind, None, words, Rights::default())?;
@@ -93,13 +102,14 @@ impl Way {
                 user,
                 source,
                 network,
+                limits,
             } => {
-                let (source, network) = (*source, *network);
+                let (source, network, limits) = (*source, *network, *limits);
                 let (manager, log) = managers.of(stage, *kind, user.as_ref())?;
                 Box::new(Commands {
                     make: Box::new(move || {
                         manager
-                            .run(source, network)
+                            .run(source, network, limits)
                             .map_err(|error| error.to_string())
                     }),
                     log,
@@ -140,7 +150,7 @@ struct Startup {
 }
 
 impl Bench for Startup {
-    fn measure(&mut self, turn: &Turn<'_>) -> Result<Vec<Reading>, String> {
+    fn measure(&mut self, turn: &mut Turn<'_>) -> Result<Vec<Reading>, String> {
         let launched = self.launchers[turn.task].launch(&self.stage, turn.number)?;
         Ok(readings(&launched))
     }
@@ -171,22 +181,78 @@ fn readings(l: &Launched) -> Vec<Reading> {
 }
 
 /// Findings of checking the launchers against the machine.
-#[derive(Default)]
 struct Ways {
     ways: Vec<(String, Way, i64)>,
     needs: Needs,
+    sizes: Vec<Size>,
+    sweep: Vec<Swept>,
 }
 
 impl Ways {
-    fn add(&mut self, name: &str, needs: Vec<Requirement>, guess_ns: i64, way: Way) {
+    /// Adds a way whose cells have no size.
+    fn add(&mut self, name: &str, mut needs: Vec<Requirement>, guess_ns: i64, way: Way) {
+        if self.is_sweep() {
+            let reason = "no group holds what it starts, so nothing limits its cpus and memory";
+            let fix = "name other engines with --engine";
+            needs.push(Requirement::unmet("limits", reason, fix));
+        }
         if self.needs.note(name, needs) {
             self.ways.push((name.to_owned(), way, guess_ns));
         }
     }
+
+    /// Adds a way for cells of each size, which needs more where a size does.
+    fn add_sized(
+        &mut self,
+        name: &str,
+        needs: &[Requirement],
+        guess_ns: i64,
+        way: impl Fn(Size) -> Result<Way, Requirement>,
+    ) {
+        if !self.needs.note(name, needs.to_vec()) {
+            return;
+        }
+        for size in self.sizes.clone() {
+            let subject = match self.is_sweep() {
+                true => format!("{name}, {size}"),
+                false => name.to_owned(),
+            };
+            match way(size) {
+                Ok(way) => {
+                    if self.is_sweep() {
+                        self.sweep.push(Swept {
+                            subject: subject.clone(),
+                            of: name.to_owned(),
+                            size,
+                        });
+                    }
+                    self.ways.push((subject, way, guess_ns));
+                }
+                // One of so many cpus, with whichever memory, is refused once.
+                Err(unmet) => {
+                    let cpus = size.vcpus.map(Size::cpus_text).unwrap_or_default();
+                    let trial = format!("{name}, {cpus}");
+                    let mut refused = self.needs.not_measured.iter();
+                    if refused.all(|none| none.trial != trial) {
+                        self.needs.note(&trial, vec![unmet]);
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_sweep(&self) -> bool {
+        self.sizes != [Size::default()]
+    }
 }
 
 fn prepare(options: &SeriesOptions) -> Prepared {
-    let mut ways = Ways::default();
+    let mut ways = Ways {
+        ways: Vec::new(),
+        needs: Needs::default(),
+        sizes: options.sweep.sizes(),
+        sweep: Vec::new(),
+    };
     if options.wants(EngineKind::Bare) {
         ways.add("fork+exec", Vec::new(), 2_000_000, Way::ForkExec);
         let root = engine::root_requirement("a clone with namespaces");
@@ -197,7 +263,10 @@ fn prepare(options: &SeriesOptions) -> Prepared {
     if options.wants(EngineKind::Qemu) {
         machine_ways(&mut ways);
     }
-    let Ways { ways, needs } = ways;
+    let baseline = (!ways.is_sweep()).then(|| "fork+exec".to_owned());
+    let Ways {
+        ways, needs, sweep, ..
+    } = ways;
     let tasks = ways
         .iter()
         .map(|(name, _, guess_ns)| Task {
@@ -209,9 +278,10 @@ fn prepare(options: &SeriesOptions) -> Prepared {
     Prepared {
         tasks,
         needs,
-        conditions: conditions(),
+        conditions: conditions(!sweep.is_empty()),
         found: BTreeMap::new(),
-        baseline: Some("fork+exec".to_owned()),
+        baseline,
+        sweep,
         open: Box::new(move |run| {
             let stage = Stage::of_run(run)?;
             let mut managers = Managers::default();
@@ -224,21 +294,37 @@ fn prepare(options: &SeriesOptions) -> Prepared {
     }
 }
 
+/// That the limit of a container is one on this host.
+fn limit(limits: Size) -> Result<Size, Requirement> {
+    let here = allowed_cpus().len();
+    match limits.vcpus {
+        Some(vcpus) if vcpus as usize > here => {
+            let plural = if here == 1 { "" } else { "s" };
+            let reason =
+                format!("a limit of {vcpus} cpus is none: this host has {here} cpu{plural}");
+            Err(Requirement::unmet("limits", reason, "ask for fewer vcpus"))
+        }
+        _ => Ok(limits),
+    }
+}
+
 fn oci_ways(options: &SeriesOptions, ways: &mut Ways) {
     for kind in EngineKind::runtimes() {
         if !options.wants(kind) {
             continue;
         }
         let needs = engine::by_kind(kind, &engine::Options::default()).requirements();
-        let way = |user, in_steps| Way::Oci {
+        let way = |user, in_steps, limits| Way::Oci {
             kind,
             user,
             in_steps,
+            limits,
         };
-        ways.add(kind.name(), needs.clone(), 30_000_000, way(None, false));
+        let limited = |in_steps| move |size| limit(size).map(|limits| way(None, in_steps, limits));
+        ways.add_sized(kind.name(), &needs, 30_000_000, limited(false));
         if engine::has_steps(kind) {
             let name = format!("{kind} in steps");
-            ways.add(&name, needs.clone(), 60_000_000, way(None, true));
+            ways.add_sized(&name, &needs, 60_000_000, limited(true));
         }
         if kind == EngineKind::Embedded && crate::place::uid() != 0 {
             // Without root it is the rootless form already.
@@ -246,7 +332,7 @@ fn oci_ways(options: &SeriesOptions, ways: &mut Ways) {
         }
         let (user, needs) = without_root(options, needs);
         let name = format!("{kind} rootless");
-        ways.add(&name, needs, 40_000_000, way(user, false));
+        ways.add(&name, needs, 40_000_000, way(user, false, Size::default()));
     }
 }
 
@@ -258,41 +344,30 @@ fn manager_ways(options: &SeriesOptions, ways: &mut Ways) {
         for form in engine::forms(kind) {
             let mut needs = engine::by_kind(kind, &engine_options).requirements();
             needs.extend(engine::network_needs(kind, form.network));
-            let way = Way::Manager {
+            let user = kind.is_rootless().then(|| options.user().ok()).flatten();
+            let way = |limits| Way::Manager {
                 kind,
-                user: kind.is_rootless().then(|| options.user().ok()).flatten(),
+                user: user.clone(),
                 source: form.source,
                 network: form.network,
+                limits,
             };
-            ways.add(form.name, needs, 500_000_000, way);
+            const GUESS_NS: i64 = 500_000_000;
+            match kind.is_rootless() {
+                true => ways.add(form.name, needs, GUESS_NS, way(Size::default())),
+                false => ways.add_sized(form.name, &needs, GUESS_NS, |size| limit(size).map(way)),
+            }
         }
     }
 }
 
 /// The machines that come with timecell for cells.
 fn machine_ways(ways: &mut Ways) {
-    for board in engine::Machine::BOARDS {
-        let mut needs =
-            engine::by_kind(EngineKind::Qemu, &engine::Options::default()).requirements();
-        if needs.iter().any(|need| !need.met) {
-            ways.needs.note(&format!("qemu-{board}"), needs);
-            continue;
-        }
-        let asked = model::Machine {
-            board: Some(board.to_owned()),
-            ..model::Machine::default()
-        };
-        match engine::Machine::of(&asked, &|what| eprintln!("note    {what}")) {
-            Ok(machine) => {
-                let emulated = if machine.kvm { "" } else { " (emulated)" };
-                let name = format!("qemu-{board}{emulated}");
-                ways.add(&name, needs, 8_000_000_000, Way::Machine(machine));
-            }
-            Err(unmet) => {
-                needs.push(unmet);
-                ways.needs.note(&format!("qemu-{board}"), needs);
-            }
-        }
+    for (name, machine) in cells::machines(&mut ways.needs) {
+        ways.add_sized(&name, &[], 8_000_000_000, |size| match size {
+            size if size == Size::default() => Ok(Way::Machine(machine.clone())),
+            size => machine.sized(size, None).map(Way::Machine),
+        });
     }
 }
 
@@ -315,8 +390,15 @@ fn without_root(
     }
 }
 
-fn conditions() -> Vec<Condition> {
-    vec![
+fn conditions(sweep: bool) -> Vec<Condition> {
+    let sizes = sweep.then(|| {
+        Condition::new(
+            "sweep",
+            "cpus and memory of virtual machines; of containers, limits of cpu time and of memory by their groups. Each is compared with \
+             the first size of its kind",
+        )
+    });
+    let always = [
         Condition::new(
             "payload",
             "our own static binary; it writes its first and its last clock reading to a shared page and ends",
@@ -349,7 +431,8 @@ fn conditions() -> Vec<Condition> {
             "scheduling",
             "no real-time class, any cpu: this is how cells are usually started",
         ),
-    ]
+    ];
+    always.into_iter().chain(sizes).collect()
 }
 
 #[cfg(test)]

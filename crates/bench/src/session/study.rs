@@ -370,6 +370,7 @@ mod tests {
             rounds_planned: 2,
             baseline_subject: None,
             series: Vec::new(),
+            sweep: Vec::new(),
             not_measured: Vec::new(),
         }
     }

@@ -148,6 +148,7 @@ fn run(spec: &CellSpec, how: &[&str]) -> Result<Command> {
         .args(["--env", &format!("{MARK}={}", spec.id)])
         .arg("--volume")
         .arg(format!("{}:/cell:rw", spec.shared.display()));
+    command.args(limits::words(&spec.rights.limits));
     if spec.rights.rtprio > 0 {
         command.args(["--cap-add", "SYS_NICE", "--cap-add", "IPC_LOCK"]);
     }

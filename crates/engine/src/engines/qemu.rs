@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use guest::machine::{Boots, carried_by_kvm, known_of_kvm};
+use guest::machine::{Boots, carried_by_kvm, known_of_kvm, takes_cpus};
 use guest::{Cache, GuestError};
-use model::{Accel, Architecture, EngineKind, Requirement};
+use model::{Accel, Architecture, Board, Bytes, Duration, EngineKind, Requirement, Size};
 use serde::{Deserialize, Serialize};
 
 use super::bare::begin;
@@ -78,12 +78,18 @@ impl Machine {
             let cache = Cache::of_user()?;
             let kernel = guest::kernel::get(&cache, &board, false, tell)?;
             guest::image::packages(&cache, &board, false, tell)?;
-            if let Some(known) = known_of_kvm(&cache, &board, &kernel, None) {
+            takes_cpus(&board)?;
+            let known = known_of_kvm(&cache, &board, &kernel, None);
+            // The memory that a board has holds its system, unless it is another amount or has packages.
+            if let Some(known) =
+                known.filter(|_| asked.memory.is_none() && board.packages.is_empty())
+            {
                 return Ok((known, kernel));
             }
             let program = guest::program(Path::new("/proc/self/exe"))?;
             let named = (board.clone(), asked.board().to_owned());
             let boots = Boots::new(named, &program, &[], false, tell)?;
+            boots.fits()?;
             Ok((carried_by_kvm(&boots, None)?, boots.kernel))
         })();
         let ((kvm, why_not_kvm), kernel) = found.map_err(|error| lacks(&error))?;
@@ -97,6 +103,36 @@ impl Machine {
             board: board.to_toml(),
             kvm,
             why_not_kvm,
+        })
+    }
+
+    /// The same machine of another size, which may have too little memory to boot, and waits no longer for it than `boot_time`.
+    ///
+    /// # Errors
+    /// The need that is not met: QEMU's machine has fewer cpus.
+    pub fn sized(
+        &self,
+        size: Size,
+        boot_time: Option<Duration>,
+    ) -> std::result::Result<Machine, Requirement> {
+        let vcpus = size.vcpus.unwrap_or(self.vcpus);
+        let memory_bytes = size.memory_bytes.unwrap_or(self.memory_bytes);
+        let board = (Board::parse(&self.name, &self.board).map_err(GuestError::from))
+            .and_then(|mut board| {
+                board.cpus = vcpus;
+                board.memory = Bytes::new(memory_bytes);
+                board.boot_time = boot_time.unwrap_or(board.boot_time);
+                takes_cpus(&board).map(|()| board)
+            })
+            .map_err(|error| {
+                let what = format!("virtual machine {} of {size}", self.name);
+                Requirement::unmet(what, error.to_string(), "ask for fewer virtual cpus")
+            })?;
+        Ok(Machine {
+            vcpus,
+            memory_bytes,
+            board: board.to_toml(),
+            ..self.clone()
         })
     }
 }

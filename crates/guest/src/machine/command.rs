@@ -1,6 +1,7 @@
 //! QEMU's command line for a board.
 
 use std::fs::File;
+use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -85,7 +86,10 @@ impl Boots {
     }
 
     /// Fails if the board's memory does not hold its system: the archive, and at the same time what is unpacked from it.
-    pub(super) fn fits(&self) -> Result<(), GuestError> {
+    ///
+    /// # Errors
+    /// That, with the memory that it takes.
+    pub fn fits(&self) -> Result<(), GuestError> {
         let (has, takes) = (
             self.board.memory.bytes(),
             self.image.bytes.saturating_mul(2).saturating_add(BESIDE),
@@ -215,6 +219,40 @@ impl Boots {
             });
         }
         command
+    }
+}
+
+/// Fails if QEMU's machine of a board has fewer cpus than the board; QEMU is asked.
+///
+/// # Errors
+/// That, in QEMU's words, or that there is no QEMU.
+pub fn takes_cpus(board: &Board) -> Result<(), GuestError> {
+    if board.cpus == 1 {
+        return Ok(());
+    }
+    let program = program(board.architecture);
+    let told = |said: String| GuestError::Program { program, said };
+    let mut qemu = Command::new(program)
+        .args(["-machine", &board.qemu.machine, "-accel", "tcg", "-smp"])
+        .arg(board.cpus.to_string())
+        .args(["-S", "-nodefaults", "-display", "none", "-monitor", "stdio"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| told(error.to_string()))?;
+    if let Some(mut monitor) = qemu.stdin.take() {
+        // Fails where QEMU has ended already.
+        let _ = monitor.write_all(b"quit\n");
+    }
+    let ended = (qemu.wait_with_output()).map_err(|error| told(error.to_string()))?;
+    let said = String::from_utf8_lossy(&ended.stderr);
+    let last = said.lines().last().unwrap_or_default();
+    match ended.status.success() {
+        true => Ok(()),
+        false => Err(told(
+            last.trim_start_matches(&format!("{program}: ")).to_owned(),
+        )),
     }
 }
 

@@ -92,7 +92,7 @@ pub struct Booted {
     pub note: Option<String>,
 }
 
-/// Boots a guest and waits until it answers: by what the board says, or `accel`. `see` is shown what its console says.
+/// Boots a guest and waits until it answers, also one whose memory seems too little: by what the board says, or `accel`. `see` is shown what its console says.
 ///
 /// # Errors
 /// If there is no QEMU, or the guest panics, ends, or does not answer within the board's time.
@@ -121,7 +121,6 @@ pub fn carried_by_kvm(
     boots: &Boots,
     accel: Option<Accel>,
 ) -> Result<(bool, Option<String>), GuestError> {
-    boots.fits()?;
     let board = &boots.board;
     if let Some(known) = known_of_kvm(&boots.cache, board, &boots.kernel, accel) {
         return Ok(known);

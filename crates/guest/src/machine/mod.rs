@@ -7,5 +7,5 @@ mod guest;
 mod monitor;
 
 pub use boards::{board, built_in};
-pub use command::Boots;
+pub use command::{Boots, takes_cpus};
 pub use guest::{Booted, Guest, Input, Output, boot, carried_by_kvm, console, known_of_kvm};

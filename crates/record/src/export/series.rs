@@ -16,6 +16,8 @@ pub(super) const TABLE: Table = Table {
         Column::Integer("round"),
         Column::Integer("order"),
         Column::Integer("value"),
+        Column::Integer("vcpus"),
+        Column::Integer("memory_bytes"),
     ],
     rows,
 };
@@ -23,6 +25,13 @@ pub(super) const TABLE: Table = Table {
 fn rows(run: &Run, row: &mut Sink<'_>) -> Result<(), RecordError> {
     let record = run.read::<SeriesRecord>()?;
     for series in &record.series {
+        let swept = record
+            .sweep
+            .iter()
+            .find(|one| one.subject == series.subject);
+        let size = swept.map(|one| one.size).unwrap_or_default();
+        let vcpus = size.vcpus.map(|vcpus| vcpus.to_string());
+        let memory = size.memory_bytes.map(|bytes| bytes.to_string());
         for value in &series.values {
             row(&[
                 record.scenario.clone(),
@@ -33,6 +42,8 @@ fn rows(run: &Run, row: &mut Sink<'_>) -> Result<(), RecordError> {
                 value.round.to_string(),
                 value.order.to_string(),
                 value.value.to_string(),
+                vcpus.clone().unwrap_or_default(),
+                memory.clone().unwrap_or_default(),
             ])?;
         }
     }

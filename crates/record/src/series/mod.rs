@@ -36,6 +36,35 @@ pub struct SeriesRecord {
     pub series: Vec<Series>,
     /// Subjects that were not measured, with the reason.
     pub not_measured: Vec<NotMeasured>,
+    /// The subjects of a sweep over the size of cells, in the order of the report; empty where nothing was swept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sweep: Vec<Swept>,
+}
+
+/// A subject of a sweep over the size of cells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Swept {
+    /// The subject, such as `crun, 2 vcpus, 128MiB`.
+    pub subject: String,
+    /// Its name without the size, such as `crun`.
+    pub of: String,
+    /// Its size.
+    #[serde(flatten)]
+    pub size: model::Size,
+}
+
+/// The subject that another is compared with: in a sweep the first of its kind, else `baseline`; `None` if it is itself that one.
+pub fn compared_with<'a>(
+    sweep: &'a [Swept],
+    baseline: Option<&'a str>,
+    subject: &str,
+) -> Option<&'a str> {
+    let kind = sweep.iter().find(|one| one.subject == subject);
+    let first = kind.and_then(|kind| sweep.iter().find(|one| one.of == kind.of));
+    first
+        .map(|first| first.subject.as_str())
+        .or(baseline)
+        .filter(|with| *with != subject)
 }
 
 impl Document for SeriesRecord {
@@ -157,7 +186,29 @@ mod tests {
             baseline_subject: Some("a".to_owned()),
             series: Vec::new(),
             not_measured: Vec::new(),
+            sweep: Vec::new(),
         }
+    }
+
+    #[test]
+    fn in_a_sweep_the_first_of_its_kind_is_the_baseline() {
+        let one = |of: &str, vcpus| Swept {
+            subject: format!("{of}, {vcpus}"),
+            of: of.to_owned(),
+            size: model::Size {
+                vcpus: Some(vcpus),
+                memory_bytes: None,
+            },
+        };
+        let sweep = [one("a", 1), one("a", 2), one("b", 1)];
+        let with = |subject| compared_with(&sweep, Some("bare"), subject);
+        assert_eq!(
+            ["a, 1", "a, 2", "b, 1", "c", "bare"].map(with),
+            [None, Some("a, 1"), None, Some("bare"), None]
+        );
+        let text = serde_json::to_string(&sweep[1]).unwrap();
+        assert_eq!(text, r#"{"subject":"a, 2","of":"a","vcpus":2}"#);
+        assert_eq!(serde_json::from_str::<Swept>(&text).unwrap(), sweep[1]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use model::Requirement;
 use serde::{Deserialize, Serialize};
 
-use super::Quantity;
+use super::{Quantity, Swept};
 use crate::document::Document;
 use crate::ground::NotMeasured;
 
@@ -32,6 +32,9 @@ pub struct SeriesSummary {
     /// Notes on the values, one clause each without a full stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The subjects of a sweep over the size of cells; empty where nothing was swept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sweep: Vec<Swept>,
 }
 
 impl Document for SeriesSummary {

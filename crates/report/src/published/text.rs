@@ -13,6 +13,7 @@ pub(super) fn own_value(about: About, value: f64) -> String {
     match about {
         About::Memory => format!("{:.1} MB", value / 1e6),
         About::BetweenCells => format!("{value:.4}"),
+        About::SizeEffect => format!("{value:.3} times"),
         _ => time(value),
     }
 }

@@ -1,6 +1,6 @@
 //! Every value of one part, a row for each subject: the raw points, and a box over them.
 
-use super::{of_part, shares};
+use super::{of_part, row_name, shares};
 use crate::chart::{Axis, LOOKS, Mark, marks};
 use crate::figure::Figure;
 use crate::figure::plot::{Rows, Side, lying};
@@ -23,7 +23,9 @@ pub(super) fn draw(record: &SeriesRecord, summary: &SeriesSummary, part: &str) -
     if !varies && (stacked || !differs) {
         return None;
     }
-    let names: Vec<String> = figures.iter().map(|f| clean(&f.subject)).collect();
+    let names: Vec<String> = (figures.iter())
+        .map(|f| row_name(summary, &f.subject))
+        .collect();
     let middle = figures.iter().map(|f| f.median as f64).fold(0.0, f64::max);
     let (unit, unit_name) = axis_unit(figures.first()?.unit, middle);
     let ends = figures.iter().flat_map(|f| [f.least, f.worst]);

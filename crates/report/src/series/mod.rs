@@ -3,6 +3,7 @@
 mod dots;
 mod page;
 mod stacks;
+mod sweep;
 mod table;
 
 pub use page::series_html;
@@ -13,7 +14,7 @@ use record::run::Run;
 use record::series::{SeriesFigure, SeriesRecord, SeriesSummary};
 
 use text::amount::Amount;
-use text::words::capital;
+use text::words::{capital, clean};
 
 use crate::figure::Figure;
 
@@ -32,6 +33,13 @@ fn wholes(summary: &SeriesSummary) -> Vec<&str> {
 fn of_part<'a>(summary: &'a SeriesSummary, part: &str) -> Vec<&'a SeriesFigure> {
     let all = summary.figures.iter();
     all.filter(|f| f.part == part && f.of.is_none()).collect()
+}
+
+/// The name of a subject beside its row of a picture: shortened names keep their end, which tells sizes apart.
+fn row_name(summary: &SeriesSummary, subject: &str) -> String {
+    let swept = summary.sweep.iter().find(|one| one.subject == subject);
+    let name = swept.map(|one| format!("{} {}", one.of, one.size.short()));
+    clean(name.as_deref().unwrap_or(subject))
 }
 
 /// The shares of this part of this subject.
@@ -79,6 +87,7 @@ fn file_name(kind: &str, part: &str) -> std::borrow::Cow<'static, str> {
 /// Draws all pictures that have something to show.
 fn draw(record: &SeriesRecord, summary: &SeriesSummary) -> Vec<Figure> {
     let mut figures = Vec::new();
+    figures.extend(sweep::draw(summary));
     for part in wholes(summary) {
         figures.extend(dots::draw(record, summary, part));
         figures.extend(stacks::draw(summary, part));

@@ -1,7 +1,7 @@
 //! The shares of one part, stacked, a row for each subject.
 
 use super::table::{share_names, short_name};
-use super::{of_part, shares};
+use super::{of_part, row_name, shares};
 use crate::chart::{Axis, LOOKS, n};
 use crate::figure::plot::{Rows, Side};
 use crate::figure::{Figure, WIDTH};
@@ -23,7 +23,9 @@ pub(super) fn draw(summary: &SeriesSummary, part: &str) -> Option<Figure> {
         .filter(|f| !shares(summary, &f.subject, part).is_empty())
         .collect();
     let unit = figures.first()?.unit;
-    let subjects: Vec<String> = figures.iter().map(|f| clean(&f.subject)).collect();
+    let subjects: Vec<String> = (figures.iter())
+        .map(|f| row_name(summary, &f.subject))
+        .collect();
     let columns = (WIDTH / ENTRY).floor();
     let top = 12.0 + LINE * (names.len() as f64 / columns).ceil();
     let sum = |f: &SeriesFigure| -> f64 {

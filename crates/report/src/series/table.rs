@@ -2,7 +2,7 @@
 
 use super::{of_part, shares, wholes};
 use crate::grid::{Cell, Table, tone};
-use record::series::{Quantity, SeriesFigure, SeriesSummary};
+use record::series::{Quantity, SeriesFigure, SeriesSummary, compared_with};
 use stats::{Ratio, Verdict};
 use text::amount::Amount;
 use text::style::Style;
@@ -47,7 +47,14 @@ pub(super) fn values<'s>(summary: &'s SeriesSummary, part: &str) -> Table<&'s Se
         .number("worst", |f| show(f.worst as f64))
         .when(compared, |table| {
             let heading = format!("against {baseline}\nratio, 95 % interval");
-            table.text(&heading, |f| against(f, baseline))
+            let is_first =
+                |f: &SeriesFigure| compared_with(&summary.sweep, None, &f.subject).is_none();
+            match summary.sweep.is_empty() {
+                true => table.text(&heading, |f| against(f, f.subject == baseline)),
+                false => table.text("against its first size\nratio, 95 % interval", move |f| {
+                    against(f, is_first(f))
+                }),
+            }
         })
 }
 
@@ -101,14 +108,14 @@ fn median(figure: &SeriesFigure, scale: Amount) -> Option<Cell> {
     Some(Cell::from(scale.show(median)).below(ends))
 }
 
-fn against(figure: &SeriesFigure, baseline: &str) -> Option<Cell> {
+fn against(figure: &SeriesFigure, is_baseline: bool) -> Option<Cell> {
     let rounds = figure.rounds_compared;
     match &figure.against_baseline {
         Some(ratio) => Some(Cell::new(
             said(ratio, rounds, figure.unit),
             tone(ratio, rounds),
         )),
-        None => (figure.subject == baseline).then(|| Cell::from("1").below("baseline")),
+        None => is_baseline.then(|| Cell::from("1").below("baseline")),
     }
 }
 
@@ -189,6 +196,7 @@ mod tests {
             unmet: Vec::new(),
             failures: Vec::new(),
             notes: Vec::new(),
+            sweep: Vec::new(),
         }
     }
 
@@ -216,7 +224,7 @@ mod tests {
             ..figure("crun", "x", 2)
         };
         let undecided = Cell::new("undecided: two rounds", Tone::Plain);
-        assert_eq!(against(&two, "bare"), Some(undecided));
+        assert_eq!(against(&two, false), Some(undecided));
     }
 
     #[test]

@@ -178,6 +178,7 @@ fn series(base: &Path, time: &str, times: i64) -> Run {
         rounds_planned: 40,
         baseline_subject: Some("bare".to_owned()),
         series: Vec::new(),
+        sweep: Vec::new(),
         not_measured: vec![absent("docker")],
     };
     for round in 1..=40 {

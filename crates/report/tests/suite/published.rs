@@ -50,7 +50,7 @@ fn figures_with_a_counterpart_stand_beside_it_with_their_source_and_hardware() {
         .expect("the maximum");
     assert_eq!(
         (max.published.as_str(), max.published_base),
-        ("0.551 ms", 551_000.0)
+        ("0.551 ms", Some(551_000.0))
     );
     assert_eq!(
         (max.ours[0].label.as_str(), max.ours[0].value),

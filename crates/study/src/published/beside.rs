@@ -49,8 +49,8 @@ pub struct Line {
     pub kind: Kind,
     /// As printed, with its unit.
     pub published: String,
-    /// The same in ns, or bytes, or without a unit.
-    pub published_base: f64,
+    /// The same in ns, or bytes, or without a unit; `None` where the document has words.
+    pub published_base: Option<f64>,
     /// The run's numbers that correspond.
     pub ours: Vec<Ours>,
 }
@@ -119,7 +119,8 @@ fn set_beside(all: &Published, own: &[Own], machine: String) -> Beside {
                     subject: figure.subject.clone(),
                     kind: figure.kind,
                     published: group.printed(figure),
-                    published_base: figure.value * group.unit.base(),
+                    published_base: (figure.says.is_none())
+                        .then(|| figure.value * group.unit.base()),
                     ours,
                 }),
                 Err(reason) => match reasons.iter_mut().find(|known| known.0 == reason) {
@@ -169,7 +170,8 @@ fn counterparts(group: &Group, figure: &Figure, own: &[Own]) -> Result<Vec<Ours>
         let subject = figure.series.as_deref().unwrap_or(engine.name());
         // A virtual machine that was emulated says so behind its name.
         let name = |o: &Own| Some(o.subject.as_deref()?.trim_end_matches(" (emulated)") == subject);
-        left.retain(|o| o.engine == Some(engine) || name(o) == Some(true));
+        let is_engine = |o: &Own| figure.series.is_none() && o.engine == Some(engine);
+        left.retain(|o| is_engine(o) || name(o) == Some(true));
         if left.is_empty() {
             return Err(format!("the run has no cell of {subject}"));
         }
@@ -187,6 +189,12 @@ fn counterparts(group: &Group, figure: &Figure, own: &[Own]) -> Result<Vec<Ours>
             return Err(format!(
                 "the run has no computation on {threads} thread{plural}"
             ));
+        }
+    }
+    if let Some(size) = group.size {
+        left.retain(|o| o.size.is_none_or(|own| own == size));
+        if left.is_empty() {
+            return Err(format!("the sweep has no {size}"));
         }
     }
     let cells = group.cells_of(figure);
@@ -238,7 +246,8 @@ fn counterparts(group: &Group, figure: &Figure, own: &[Own]) -> Result<Vec<Ours>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::series::{Quantity, SERIES_SUMMARY_SCHEMA, SeriesFigure};
+    use model::Size;
+    use record::series::{Quantity, SERIES_SUMMARY_SCHEMA, SeriesFigure, Swept};
 
     /// A run with figures (subject, part, share of, unit, median).
     fn run(scenario: &str, figures: &[(&str, &str, Option<&str>, Quantity, i64)]) -> SeriesSummary {
@@ -271,6 +280,7 @@ mod tests {
             not_measured: Vec::new(),
             unmet: Vec::new(),
             notes: Vec::new(),
+            sweep: Vec::new(),
             failures: Vec::new(),
         }
     }
@@ -353,6 +363,7 @@ mod tests {
                 mix: mix.to_vec(),
                 load: "idle".to_owned(),
                 period_us: None,
+                size: None,
                 real_time: true,
                 value: 1e6,
             };
@@ -369,6 +380,113 @@ mod tests {
         assert_eq!(skews(&[Podman, Podman]), [3.458]);
         assert_eq!(skews(&[Podman, PodmanRootless]), [22.276]);
         assert_eq!(skews(&[Podman, PodmanRootless, PodmanRootless]), [6.295]);
+    }
+
+    #[test]
+    fn what_a_document_says_of_sizes_stands_beside_the_ratio_of_means() {
+        let ns = Quantity::Ns;
+        let of = "qemu-microvm (emulated)";
+        let sweep: Vec<Swept> = [(1, 1 << 28), (1, 1 << 30), (2, 1 << 28), (2, 1 << 30)]
+            .into_iter()
+            .map(|(vcpus, memory_bytes)| {
+                let size = Size {
+                    vcpus: Some(vcpus),
+                    memory_bytes: Some(memory_bytes),
+                };
+                Swept {
+                    subject: format!("{of}, {size}"),
+                    of: of.to_owned(),
+                    size,
+                }
+            })
+            .collect();
+        let times = [2_000_000_000, 4_000_000_000, 1_000_000_000, 3_000_000_000];
+        let figures: Vec<_> = (sweep.iter().zip(times))
+            .map(|(one, time)| (one.subject.as_str(), "request to gone", None, ns, time))
+            .collect();
+        let summary = SeriesSummary {
+            sweep: sweep.clone(),
+            ..run("startup", &figures)
+        };
+        let beside = set_beside(&published(), &single(&summary), "here".to_owned());
+        let block = |place: &str| {
+            let mut blocks = beside.blocks.iter().filter(|block| block.place == place);
+            let lines = blocks.next().map_or(&[][..], |block| &block.lines);
+            lines
+                .iter()
+                .map(|line| {
+                    let ours = line.ours.iter();
+                    let ours =
+                        ours.map(|ours| (ours.label.as_str(), (ours.value * 1e3).round() as u32));
+                    (line.published.as_str(), ours.collect::<Vec<_>>())
+                })
+                .collect::<Vec<_>>()
+        };
+        let more = [
+            (
+                "qemu-microvm (emulated), 1 vcpu: 2.00 s at 256MiB, 4.00 s at 1GiB",
+                2_000,
+            ),
+            (
+                "qemu-microvm (emulated), 2 vcpus: 1.00 s at 256MiB, 3.00 s at 1GiB",
+                3_000,
+            ),
+        ];
+        let second = [
+            (
+                "qemu-microvm (emulated), 256MiB: 2.00 s at 1 vcpu, 1.00 s at 2 vcpus",
+                500,
+            ),
+            (
+                "qemu-microvm (emulated), 1GiB: 4.00 s at 1 vcpu, 3.00 s at 2 vcpus",
+                750,
+            ),
+        ];
+        assert_eq!(
+            block("section 4.2, text on Figs. 2 to 7"),
+            [
+                ("decreases", second.to_vec()),
+                ("generally increases", more.to_vec())
+            ]
+        );
+        // The table is of one size.
+        let table = block("Table 2");
+        let label = "qemu-microvm (emulated), 1 vcpu, 1GiB, 10 rounds";
+        assert_eq!(table.len(), 2, "{table:?}");
+        assert!(
+            table
+                .iter()
+                .all(|(_, ours)| ours.len() == 1 && ours[0].0 == label)
+        );
+    }
+
+    #[test]
+    fn machines_have_their_least_memory_and_what_qemu_takes_with_it() {
+        let bytes = Quantity::Bytes;
+        let summary = run(
+            "footprint",
+            &[
+                ("qemu-pvh", "least guest memory", None, bytes, 96 << 20),
+                (
+                    "qemu-pvh",
+                    "mapped memory of QEMU with the least guest memory",
+                    None,
+                    bytes,
+                    500_000_000,
+                ),
+            ],
+        );
+        let found = lines(&summary, About::Memory);
+        let values: Vec<(&str, f64)> = (found.iter())
+            .map(|(subject, _, _, value)| (subject.as_str(), *value))
+            .collect();
+        assert_eq!(
+            values,
+            [
+                ("KVM/QEMU, Linux guest of 128 MB", 500_000_000.0),
+                ("KVM/QEMU, Linux guest", f64::from(96 << 20))
+            ]
+        );
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The numbers of a run that can be shown beside published figures.
 
-use model::{EngineKind, Experiment, TrialPlan, Work};
-use record::series::{Quantity, SeriesFigure, SeriesSummary};
+use model::{Bytes, EngineKind, Experiment, Size, TrialPlan, Work};
+use record::series::{Quantity, SeriesFigure, SeriesSummary, Swept};
 use record::summary::{Metric, RunSummary};
+use text::units::time;
+use text::words::plural;
 
 use super::source::{About, Kind};
 
@@ -27,6 +29,8 @@ pub(crate) struct Own {
     pub mix: Vec<EngineKind>,
     pub load: String,
     pub period_us: Option<u64>,
+    /// The size of the cell in a sweep.
+    pub size: Option<Size>,
     pub real_time: bool,
     /// ns, or bytes, or without a unit.
     pub value: f64,
@@ -74,6 +78,7 @@ pub(super) fn numbers(summary: &RunSummary, plan: &Experiment) -> Vec<Own> {
                     mix: mix(trial),
                     load: trial.load_name(),
                     period_us,
+                    size: None,
                     real_time: cell.real_time,
                     value,
                 }));
@@ -99,6 +104,7 @@ pub(super) fn numbers(summary: &RunSummary, plan: &Experiment) -> Vec<Own> {
             mix: trial.map(mix).unwrap_or_default(),
             load: trial.map_or_else(|| "idle".to_owned(), |trial| trial.load_name()),
             period_us: None,
+            size: None,
             real_time: true,
             value: median as f64,
         }));
@@ -122,6 +128,8 @@ pub(super) fn single(summary: &SeriesSummary) -> Vec<Own> {
         let Some(what) = what(&summary.scenario, figure) else {
             continue;
         };
+        let swept = (summary.sweep.iter()).find(|one| one.subject == figure.subject);
+        let subject = swept.map_or(&figure.subject, |one| &one.of).as_str();
         let named = if what.about == About::Startup {
             figure.subject.clone()
         } else {
@@ -142,22 +150,119 @@ pub(super) fn single(summary: &SeriesSummary) -> Vec<Own> {
             all.extend(value.map(|value| Own {
                 about: what.about,
                 kind,
-                label: format!("{named}, {median}{} rounds", figure.count),
-                engine: None,
-                subject: Some(figure.subject.clone()),
+                label: format!("{named}, {median}{}", plural(figure.count, "round")),
+                engine: engine_of(&figure.subject),
+                subject: Some(subject.to_owned()),
                 part: Some(figure.part.clone()),
                 threads: what.threads,
                 cells: 1,
                 mix: Vec::new(),
                 load: what.load.to_owned(),
                 period_us: None,
+                size: swept.map(|one| one.size),
                 real_time,
                 value,
             }));
         }
     }
+    all.extend(effects(summary));
     all
 }
+
+/// The engine that the name of a subject tells: its machines have names of their own.
+fn engine_of(subject: &str) -> Option<EngineKind> {
+    let is_machine = subject.starts_with(&format!("{}-", EngineKind::Qemu.name()));
+    is_machine.then_some(EngineKind::Qemu)
+}
+
+/// How many times as long a start-up takes on average in a cell of a larger size, of any two sizes that differ along one axis.
+fn effects(summary: &SeriesSummary) -> Vec<Own> {
+    type Axis = (&'static str, fn(Size) -> Option<u64>, fn(Size) -> Size);
+    let axes: [Axis; 2] = [
+        (
+            "vcpus",
+            |size| size.vcpus.map(u64::from),
+            |size| Size {
+                vcpus: None,
+                ..size
+            },
+        ),
+        (
+            "memory",
+            |size| size.memory_bytes,
+            |size| Size {
+                memory_bytes: None,
+                ..size
+            },
+        ),
+    ];
+    let mean = |one: &Swept| {
+        let mut all = summary.figures.iter();
+        let whole = all.find(|f| f.subject == one.subject && f.part == START_UP);
+        whole.map(|figure| figure.mean)
+    };
+    let mut all = Vec::new();
+    for ((axis, along, without), from, to) in axes.into_iter().flat_map(|axis| {
+        let sweep = summary.sweep.iter();
+        sweep.flat_map(move |from| summary.sweep.iter().map(move |to| (axis, from, to)))
+    }) {
+        let (Some(smaller), Some(larger)) = (along(from.size), along(to.size)) else {
+            continue;
+        };
+        let rest = without(from.size);
+        if from.of != to.of || smaller >= larger || without(to.size) != rest {
+            continue;
+        }
+        let (Some(short), Some(long)) = (mean(from), mean(to)) else {
+            continue;
+        };
+        let same = summary.sweep.iter().filter(|one| one.of == from.of);
+        let values = || same.clone().filter_map(|one| along(one.size));
+        let whole = values().min() == Some(smaller) && values().max() == Some(larger);
+        let at = match rest == Size::default() {
+            true => from.of.clone(),
+            false => format!("{}, {rest}", from.of),
+        };
+        let label = format!(
+            "{at}: {} at {}, {} at {}",
+            time(short),
+            shown(axis, smaller),
+            time(long),
+            shown(axis, larger)
+        );
+        let parts = [
+            Some(format!("{axis} {smaller} to {larger}")),
+            whole.then(|| axis.to_owned()),
+        ];
+        all.extend(parts.into_iter().flatten().map(|part| Own {
+            about: About::SizeEffect,
+            kind: Kind::Value,
+            label: label.clone(),
+            engine: engine_of(&from.of),
+            subject: Some(from.of.clone()),
+            part: Some(part),
+            threads: None,
+            cells: 1,
+            mix: Vec::new(),
+            load: "idle".to_owned(),
+            period_us: None,
+            size: None,
+            real_time: true,
+            value: long / short,
+        }));
+    }
+    all
+}
+
+fn shown(axis: &str, value: u64) -> String {
+    match axis {
+        "vcpus" => Size::cpus_text(u32::try_from(value).unwrap_or(u32::MAX)),
+        _ => Bytes::new(value).to_string(),
+    }
+}
+
+/// The part of a start-up run that documents print.
+const START_UP: &str = "request to gone";
 
 /// A figure of a run of single measurements, in the words of published ones.
 struct What {
@@ -174,7 +279,7 @@ fn what(scenario: &str, figure: &SeriesFigure) -> Option<What> {
         load: "idle",
     };
     match (scenario, figure.unit) {
-        ("startup", Quantity::Ns) if figure.part == "request to gone" => Some(idle(About::Startup)),
+        ("startup", Quantity::Ns) if figure.part == START_UP => Some(idle(About::Startup)),
         ("recovery", Quantity::Ns) => Some(idle(About::Recovery)),
         ("footprint", Quantity::Bytes) => Some(idle(About::Memory)),
         ("nqueens", Quantity::Ns) => {
@@ -232,6 +337,7 @@ mod tests {
             not_measured: Vec::new(),
             unmet: Vec::new(),
             notes: Vec::new(),
+            sweep: Vec::new(),
             failures: Vec::new(),
         };
         let all = single(&summary);

@@ -60,6 +60,8 @@ model::choice! {
         BetweenCells = "coefficient of variation between cells",
         /// A statistic of the execution time, of the median of the cells that ran together.
         MedianCell = "execution time of the median cell",
+        /// How many times as long a start-up takes in a cell of a larger size.
+        SizeEffect = "effect of size on start-up",
     }
 }
 
@@ -143,6 +145,8 @@ pub struct Group {
     pub load: Option<String>,
     /// Cells that ran together; 1 where not said.
     pub cells: Option<u32>,
+    /// The size of the cells; of a sweep only those have a counterpart.
+    pub size: Option<model::Size>,
     /// The figures.
     pub values: Vec<Figure>,
 }
@@ -161,8 +165,11 @@ pub struct Figure {
     pub part: Option<String>,
     /// Which number.
     pub kind: Kind,
-    /// The number as printed.
+    /// The number as printed; 0 where there are [words](Figure::says) instead.
+    #[serde(default)]
     pub value: f64,
+    /// The words of the document where it prints no number.
+    pub says: Option<String>,
     /// Whether the document gives it as approximate.
     #[serde(default)]
     pub about: bool,
@@ -193,8 +200,11 @@ impl Group {
         figure.load.as_deref().or(self.load.as_deref())
     }
 
-    /// The number with its unit, as printed.
+    /// The number with its unit, as printed, or the words.
     pub fn printed(&self, figure: &Figure) -> String {
+        if let Some(says) = &figure.says {
+            return says.clone();
+        }
         let about = if figure.about { "about " } else { "" };
         let printed = format!("{about}{} {}", figure.value, self.unit.name());
         printed.trim_end().to_owned()
@@ -237,14 +247,11 @@ mod tests {
                 assert!(!text.is_empty(), "{}", group.place);
             }
             for figure in &group.values {
-                assert!(
-                    figure.value > 0.0 && figure.value.is_finite(),
-                    "{}",
-                    figure.subject
-                );
+                let is_number = figure.value > 0.0 && figure.value.is_finite();
+                assert!(is_number != figure.says.is_some(), "{}", figure.subject);
                 let memory = group.metric == About::Memory;
                 assert_eq!(memory, group.unit == PrintedIn::Mb, "{}", group.place);
-                let ratio = group.metric == About::BetweenCells;
+                let ratio = [About::BetweenCells, About::SizeEffect].contains(&group.metric);
                 assert_eq!(ratio, group.unit == PrintedIn::Ratio, "{}", group.place);
             }
             let key = |figure: &Figure| {

@@ -33,6 +33,7 @@ fn numbers(point: &ScalePoint) -> Vec<Own> {
         cells: point.count,
         load: "idle".to_owned(),
         period_us: None,
+        size: None,
         real_time: point.real_time,
         value,
     };

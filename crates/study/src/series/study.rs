@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use record::RecordError;
 use record::run::{Manifest, Run, Status};
-use record::series::{SERIES_SUMMARY_SCHEMA, Series, SeriesFigure, SeriesRecord, SeriesSummary};
+use record::series::{
+    SERIES_SUMMARY_SCHEMA, Series, SeriesFigure, SeriesRecord, SeriesSummary, compared_with,
+};
 use stats::{CompareOptions, Quantile, Sorted, Summary, compare};
 use text::amount::amount;
 use text::words::plural;
@@ -23,6 +25,7 @@ pub fn series_study(run: &Run) -> Result<SeriesSummary, RecordError> {
         scenario: record.scenario.clone(),
         baseline_subject: record.baseline_subject.clone(),
         notes: unlocked(&figures),
+        sweep: record.sweep.clone(),
         figures,
         not_measured: record.not_measured.clone(),
         unmet: manifest
@@ -96,16 +99,13 @@ const LOCKED: f64 = 0.9;
 
 /// The ratio to the same part of the baseline over the rounds for which both have a value.
 fn against(record: &SeriesRecord, series: &Series) -> (Option<stats::Ratio>, u32) {
-    let baseline = record
-        .baseline_subject
-        .as_ref()
-        .filter(|baseline| **baseline != series.subject)
-        .and_then(|baseline| {
-            let same = |s: &&Series| {
-                s.subject == *baseline && s.part == series.part && s.unit == series.unit
-            };
-            record.series.iter().find(same)
-        });
+    let baseline = record.baseline_subject.as_deref();
+    let with = compared_with(&record.sweep, baseline, &series.subject);
+    let baseline = with.and_then(|with| {
+        let same =
+            |s: &&Series| s.subject == with && s.part == series.part && s.unit == series.unit;
+        record.series.iter().find(same)
+    });
     let Some(baseline) = baseline else {
         return (None, 0);
     };
@@ -170,6 +170,7 @@ mod tests {
             baseline_subject: Some("a".to_owned()),
             series: Vec::new(),
             not_measured: Vec::new(),
+            sweep: Vec::new(),
         };
         for round in 1..=rounds {
             for (subject, times) in [("a", 1), ("b", 3)] {

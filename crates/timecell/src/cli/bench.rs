@@ -12,7 +12,7 @@ use model::InputError;
 
 use super::bench_options::{
     Cpus, Decided, Experiment, Growth, Heartbeat, Isolation, Itself, Judged, Kept, Loads, Own,
-    OwnProgram, Pace, RealTime, Reserved, Series, Supply, TaskSet, Trials, Until,
+    OwnProgram, Pace, RealTime, Reserved, Series, Supply, Sweep, TaskSet, Trials, Until,
 };
 
 /// The examples at the beginning of the help of `bench`.
@@ -195,6 +195,7 @@ fn command(name: &'static str, way: Way) -> Command {
             OwnOption::Nothing => Series::augment_args(command),
             OwnOption::Cpus => Cpus::augment_args(Series::augment_args(command)),
             OwnOption::Heartbeat => Heartbeat::augment_args(Series::augment_args(command)),
+            OwnOption::Sweep => Sweep::augment_args(Series::augment_args(command)),
         },
         Way::Supply => Supply::augment_args(command),
         Way::Isolation => Isolation::augment_args(command),
@@ -233,10 +234,12 @@ impl FromArgMatches for Scenario {
             Way::Series(scenario) => {
                 let cpus: Cpus = where_it_is(scenario.own == OwnOption::Cpus, of)?;
                 let beat: Heartbeat = where_it_is(scenario.own == OwnOption::Heartbeat, of)?;
+                let sweep: Sweep = where_it_is(scenario.own == OwnOption::Sweep, of)?;
                 let series = Series {
                     own: Own {
                         cpus: cpus.cpus,
                         heartbeat_timeout: beat.heartbeat_timeout,
+                        sweep: sweep.sweep,
                     },
                     ..Series::from_arg_matches(of)?
                 };

@@ -283,6 +283,8 @@ pub struct Own {
     pub cpus: Option<String>,
     /// Age of the last heartbeat at which its payload counts as wedged.
     pub heartbeat_timeout: Option<Duration>,
+    /// Sizes of cells.
+    pub sweep: Vec<String>,
 }
 
 /// Where threads run.
@@ -299,6 +301,15 @@ pub struct Heartbeat {
     /// Age of the last heartbeat at which a payload counts as wedged, 3ms or more [default: 10ms].
     #[arg(long, value_name = "TIME")]
     pub heartbeat_timeout: Option<Duration>,
+}
+
+/// Sizes of cells.
+#[derive(Debug, Default, Args)]
+pub struct Sweep {
+    /// Measure cells of every size: `vcpus=1,2,4` and `memory=128MiB,1GiB`, or both for every combination: cpus and memory of virtual
+    /// machines, limits of cpu time and memory of containers.
+    #[arg(long, value_name = "KEY=VALUE,VALUE...")]
+    pub sweep: Vec<String>,
 }
 
 /// Options of studies of enforcers.

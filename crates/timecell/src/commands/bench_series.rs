@@ -1,6 +1,6 @@
 //! `timecell bench` for the scenarios that repeat single measurements.
 
-use bench::{HEARTBEAT_NS, SeriesOptions, SeriesPlan, SeriesScenario, run_series};
+use bench::{HEARTBEAT_NS, SeriesOptions, SeriesPlan, SeriesScenario, Sweep, run_series};
 use model::{Duration, InputError};
 use study::Kind;
 
@@ -20,6 +20,7 @@ pub fn run(scenario: &SeriesScenario, options: &Series) -> Result<Ended, Command
         engines: options.engine.clone(),
         rootless_user: options.rootless_user.clone(),
         heartbeat_timeout_ns: (options.own.heartbeat_timeout).map_or(10_000_000, Duration::ns),
+        sweep: Sweep::parse(&options.own.sweep)?,
     };
     // Within a few beats, a payload that is merely late would count as wedged.
     if asked.heartbeat_timeout_ns < 3 * HEARTBEAT_NS {

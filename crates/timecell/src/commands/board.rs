@@ -63,6 +63,7 @@ fn make(boots: &cli::Boots) -> Result<Boots, CommandError> {
         "--guest-binary",
     )?;
     let made = Boots::new(board, &program, &boots.with, boots.refresh, &tell)?;
+    made.fits()?;
     Ok(made)
 }
 

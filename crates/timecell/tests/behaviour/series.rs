@@ -80,6 +80,72 @@ fn startup_measures_every_launcher_once_a_round(dir: &Path) {
     assert_eq!(order("clone3"), [2, count + 1]);
 }
 
+#[case(Root, Program("crun"))]
+fn startup_sweeps_over_sizes(dir: &Path) {
+    let words = ["bench", "startup", "--engine", "bare,embedded,crun"];
+    let sweep = ["--sweep", "vcpus=1", "--sweep", "memory=128MiB,256MiB"];
+    let mut all = [&words[..], &["--rounds", "3"], &sweep].concat();
+    let said = say(dir, &all).ends_with(0);
+    let record = record(dir);
+    assert_sums(&record);
+    let subjects = record.subjects();
+    for kind in ["embedded", "crun", "crun in steps"] {
+        for size in ["1 vcpu, 128MiB", "1 vcpu, 256MiB"] {
+            let subject = format!("{kind}, {size}");
+            assert!(subjects.contains(&subject.as_str()), "{subjects:?}");
+        }
+    }
+    assert_eq!(record.sweep.len(), subjects.len());
+    assert_eq!(record.sweep[1].size.memory_bytes, Some(256 << 20));
+    let unlimited = (record.not_measured.iter()).any(|none| none.trial == "fork+exec");
+    assert!(unlimited, "{:?}", record.not_measured);
+    assert!(said.out.contains("against its first size"), "{}", said.out);
+    let path = only_run(dir);
+    let page = fs::read_to_string(path.join("report.html")).unwrap();
+    assert!(page.contains("Crun: request to gone by size"));
+    let name = path.to_string_lossy().into_owned();
+    let said = say(dir, &["export", "--csv", &name, "-o", "-"]).ends_with(0);
+    assert!(
+        said.out
+            .lines()
+            .skip(1)
+            .all(|line| line.contains(",1,134217728") || line.contains(",1,268435456"))
+    );
+
+    // What is missing is measured when the run is resumed, with the same sizes.
+    let file = path.join("series.json");
+    let mut cut: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    for series in cut["series"].as_array_mut().unwrap() {
+        let values = series["values"].as_array_mut().unwrap();
+        values.retain(|value| value["round"] != 3);
+    }
+    fs::write(&file, cut.to_string()).unwrap();
+    let state = path.join("run.json");
+    let text = fs::read_to_string(&state)
+        .unwrap()
+        .replace("\"complete\"", "\"interrupted\"");
+    fs::write(&state, text).unwrap();
+    say(dir, &["bench", "--resume", &name]).ends_with(0);
+    assert!(
+        self::record(dir)
+            .series
+            .iter()
+            .all(|series| series.values.len() == 3)
+    );
+
+    for (axis, why) in [
+        ("vcpus=", "`vcpus=` lacks a value"),
+        ("cpus=1", "did you mean `vcpus`"),
+        ("memory=1000000GiB", "is more memory than the"),
+    ] {
+        all.truncate(words.len());
+        all.extend(["--sweep", axis]);
+        let told = say(dir, &all).ends_with(2).error();
+        assert!(told.contains(why), "{told}");
+    }
+}
+
 #[case(Root)]
 fn recovery_brings_a_cell_back_after_every_fault(dir: &Path) {
     let words = [
@@ -185,10 +251,9 @@ fn a_run_is_reported_and_exported_again(dir: &Path) {
         .map(|s| s.values.len())
         .sum();
     assert_eq!(said.out.lines().count(), values + 1);
-    assert!(
-        said.out
-            .starts_with("run,host,scenario,subject,part,share_of,unit,round,order,value\n")
-    );
+    assert!(said.out.starts_with(
+        "run,host,scenario,subject,part,share_of,unit,round,order,value,vcpus,memory_bytes\n"
+    ));
     assert!(begins_with_its_place(&path, said.out.lines().skip(1)));
     fs::write(dir.join("values.csv"), &said.out).unwrap();
     let refused = say(dir, &["report", "values.csv"]).ends_with(2);

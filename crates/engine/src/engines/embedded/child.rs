@@ -12,7 +12,7 @@ use super::stamps::Stamps;
 use super::words::Errors;
 use crate::error::{Doing, Result, refused};
 use crate::made::remove_dir;
-use crate::own_groups::Groups;
+use crate::own_groups::{self, Groups};
 use crate::process::die_with;
 use crate::programs::is_root;
 
@@ -23,7 +23,7 @@ pub(super) const RUN: &str = "run";
 
 /// Makes the cell that `words` describe; the engine put them there.
 pub(crate) fn child(words: &[String]) -> Result<()> {
-    let [deed, parent, id, state, rootfs, shared] = words else {
+    let [deed, parent, id, state, rootfs, shared, vcpus, bytes] = words else {
         return Err("oci-child: arguments are missing".into());
     };
     let mut stamps = Stamps::new();
@@ -31,7 +31,11 @@ pub(crate) fn child(words: &[String]) -> Result<()> {
     die_with(parent)?;
     let state = Path::new(state);
     let mut groups = if is_root() {
-        Some(Groups::make(id)?)
+        let groups = Groups::make(id)?;
+        // 0: no limit.
+        let most = |word: &str| word.parse::<u64>().ok().filter(|most| *most > 0);
+        own_groups::limit(id, most(vcpus), most(bytes))?;
+        Some(groups)
     } else {
         None
     };

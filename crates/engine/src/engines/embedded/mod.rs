@@ -92,6 +92,8 @@ fn again(spec: &CellSpec, deed: &str) -> Command {
         .arg(made::state(spec))
         .arg(&spec.rootfs)
         .arg(&spec.shared)
+        .arg(spec.rights.limits.vcpus.unwrap_or(0).to_string())
+        .arg(spec.rights.limits.memory_bytes.unwrap_or(0).to_string())
         .env_clear()
         .env(MARK, &spec.id)
         .current_dir("/");

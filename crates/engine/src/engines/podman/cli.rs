@@ -290,6 +290,7 @@ impl<'a> Cli<'a> {
             }
         } else {
             command.args(["--cgroup-parent", &format!("/{}", spec.id)]);
+            command.args(limits::words(&spec.rights.limits));
             if spec.rights.rtprio > 0 {
                 command.args(["--cap-add", "SYS_NICE,IPC_LOCK"]);
             }

@@ -340,7 +340,7 @@ fn damaged_files_are_refused_with_one_sentence() {
         ("{\"tasks\": {}}".to_owned(), "timecell analyze"),
         ("{\"a\": 1}".to_owned(), "JSON of an unknown tool"),
         (
-            "run,host,scenario,subject,part,share_of,unit,round,order,value\na,b,startup".to_owned(),
+            "run,host,scenario,subject,part,share_of,unit,round,order,value,vcpus,memory_bytes\na,b,startup".to_owned(),
             "f: timecell does not read back its own table of single measurements; use `timecell report RUN`",
         ),
         (
