@@ -11,11 +11,15 @@ use crate::GuestError;
 use crate::apt::Package;
 use crate::cache::Cache;
 use crate::elf::Program;
+use crate::modules::Module;
 use crate::packages::{self, Request};
 use crate::tree::Tree;
 
 /// Where programs run in the guest, and where the user's files are.
 pub const WORK: &str = "/board";
+
+/// Where the drivers are that the guest's first process loads, in the order of their names.
+pub(crate) const MODULES: &str = "/modules";
 
 /// The initial file system, complete.
 #[derive(Debug)]
@@ -36,19 +40,55 @@ const LEFT_OUT: [&str; 6] = [
     "usr/share/info",
 ];
 
-/// Makes the initial file system of a board: packages of the board are downloaded where they are not in the cache, or anew if
-/// `again`.
+/// Makes the initial file system of a board, with the drivers that its kernel loads: packages of the board are downloaded where they
+/// are not in the cache, or anew if `again`.
 ///
 /// # Errors
 /// If a package is not to be had, a file cannot be read, or the disk is full.
 pub fn make(
     cache: &Cache,
     board: &Board,
-    program: &Program,
+    (program, modules): (&Program, &[Module]),
     files: &[PathBuf],
     again: bool,
     tell: &dyn Fn(&str),
 ) -> Result<Image, GuestError> {
+    let tree = tree(cache, board, program, files, again, tell)?;
+    written(cache, with_modules(tree, modules))
+}
+
+/// The initial file system of a board whose root is elsewhere: our program, and the drivers that lead there.
+///
+/// # Errors
+/// If the disk is full.
+pub(crate) fn first(
+    cache: &Cache,
+    program: &Program,
+    modules: &[Module],
+) -> Result<Image, GuestError> {
+    written(cache, with_modules(system(&program.loaded), modules))
+}
+
+fn with_modules(mut tree: Tree, modules: &[Module]) -> Tree {
+    for (place, module) in modules.iter().enumerate() {
+        let path = format!("{}/{place:03}-{}.ko", &MODULES[1..], module.name);
+        tree.text(&path, 0o644, module.bytes.clone());
+    }
+    tree
+}
+
+/// The system of a board: our program, its packages and the user's files.
+///
+/// # Errors
+/// If a package is not to be had, or a file cannot be read.
+pub(crate) fn tree(
+    cache: &Cache,
+    board: &Board,
+    program: &Program,
+    files: &[PathBuf],
+    again: bool,
+    tell: &dyn Fn(&str),
+) -> Result<Tree, GuestError> {
     let found = self::packages(cache, board, again, tell)?;
     let mut tree = system(&program.loaded);
     found
@@ -90,7 +130,7 @@ pub fn make(
             }
         }
     }
-    written(cache, &tree)
+    Ok(tree)
 }
 
 /// The packages of a board, in the cache afterwards: downloaded where they are not there, or anew if `again`.
@@ -111,7 +151,7 @@ pub fn packages(
     packages::get(cache, &request, &|_| true, again, tell)
 }
 
-fn written(cache: &Cache, tree: &Tree) -> Result<Image, GuestError> {
+fn written(cache: &Cache, tree: Tree) -> Result<Image, GuestError> {
     let file = cache.nameless()?;
     let place = cache.dir().to_owned();
     let told = || GuestError::file(&place, "write the guest's initial file system");
@@ -187,11 +227,15 @@ mod tests {
         };
         let with = dir.path().join("mine.toml");
         fs::write(&with, "a").unwrap();
+        let modules = [Module {
+            name: "ext4".to_owned(),
+            bytes: b"module".to_vec(),
+        }];
         let image = || {
             let mut image = make(
                 &cache,
                 &board(),
-                &program,
+                (&program, &modules),
                 std::slice::from_ref(&with),
                 false,
                 &|_| (),
@@ -205,7 +249,7 @@ mod tests {
         let error = make(
             &cache,
             &board(),
-            &program,
+            (&program, &[]),
             &[dir.path().to_owned()],
             false,
             &|_| (),

@@ -11,6 +11,7 @@ use crate::GuestError;
 use crate::apt::Package;
 use crate::cache::{Cache, digest};
 use crate::fdt;
+use crate::modules::{self, Module};
 use crate::packages::{self, Request};
 
 /// The files that a machine boots.
@@ -20,6 +21,10 @@ pub struct Kernel {
     pub image: PathBuf,
     /// The device tree, as the board's file changes it; the file has no name. `None`: the machine has its own.
     pub device_tree: Option<File>,
+    /// The device tree as it was found, for a board that is there.
+    pub plain_tree: Option<PathBuf>,
+    /// The drivers that it is to load, in their order.
+    pub modules: Vec<Module>,
     /// Name and version of the package, or the path of the file.
     pub from: String,
 }
@@ -123,6 +128,8 @@ fn from_file(cache: &Cache, board: &Board, file: &Path) -> Result<Kernel, GuestE
     Ok(Kernel {
         image: file.to_owned(),
         device_tree: tree.map(|tree| changed(cache, board, tree)).transpose()?,
+        plain_tree: tree.map(Path::to_owned),
+        modules: Vec::new(),
         from: file.display().to_string(),
     })
 }
@@ -165,13 +172,15 @@ fn from_package(
         program: "dpkg-deb",
         said: format!("{} has no kernel below boot", package.name),
     })?;
-    let device_tree = match tree {
-        Some(tree) => Some(changed(cache, board, &tree_of(&dir, tree, package)?)?),
-        None => None,
-    };
+    let plain_tree = tree.map(|tree| tree_of(&dir, tree, package)).transpose()?;
+    let device_tree = plain_tree
+        .as_deref()
+        .map(|tree| changed(cache, board, tree));
     Ok(Kernel {
         image,
-        device_tree,
+        device_tree: device_tree.transpose()?,
+        plain_tree,
+        modules: modules::of_package(cache, package, &board.kernel.modules)?,
         from: format!("{} {}", package.name, package.version),
     })
 }
@@ -192,8 +201,18 @@ fn tree_of(dir: &Path, tree: &Path, package: &Package) -> Result<PathBuf, GuestE
 /// A device tree with the changes of the board's file.
 fn changed(cache: &Cache, board: &Board, path: &Path) -> Result<File, GuestError> {
     let bytes = fs::read(path).map_err(GuestError::file(path, "read it"))?;
+    changed_bytes(cache, board, path, &bytes)
+}
+
+/// A device tree in memory with the changes of the board's file; `path` is its name in messages.
+pub(crate) fn changed_bytes(
+    cache: &Cache,
+    board: &Board,
+    path: &Path,
+    bytes: &[u8],
+) -> Result<File, GuestError> {
     let bad = |what: String| InputError::new(path.display().to_string(), what, "");
-    let mut tree = fdt::Tree::parse(&bytes).map_err(|what| bad(what.to_owned()))?;
+    let mut tree = fdt::Tree::parse(bytes).map_err(|what| bad(what.to_owned()))?;
     if !board.kernel.fixed_clocks.is_empty() {
         tree.fix_clocks(&board.kernel.fixed_clocks).map_err(bad)?;
     }

@@ -5,25 +5,29 @@
 
 mod apt;
 mod cache;
+pub mod card;
 pub mod channel;
 mod cpio;
 mod elf;
 mod error;
+mod fat;
 mod fdt;
 pub mod image;
 mod inside;
 pub mod kernel;
 pub mod machine;
+mod modules;
 mod packages;
 pub mod remote;
 mod tail;
 mod tree;
 
 pub use apt::Package;
-pub use cache::Cache;
+pub use cache::{Cache, digest};
 pub use elf::{Program, program};
 pub use error::GuestError;
 pub use inside::{WORD, inside};
+pub use modules::Module;
 
 /// The example of the README, so that it is tested.
 #[cfg(doctest)]

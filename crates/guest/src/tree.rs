@@ -1,8 +1,10 @@
 //! A tree of files: what is to be in a guest's initial file system, or what a directory holds.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -192,6 +194,45 @@ impl Tree {
             }
         }
         writer.finish()
+    }
+}
+
+impl Tree {
+    /// Makes the tree below a directory of this machine that is empty; no devices, which a guest has of its kernel.
+    ///
+    /// # Errors
+    /// Those of reading its files and of writing.
+    pub fn place(&self, into: &Path) -> io::Result<()> {
+        for (path, entry) in &self.entries {
+            let to = into.join(path);
+            match (entry.kind, &entry.content) {
+                (Kind::Directory, _) => fs::create_dir(&to)?,
+                (Kind::Link, Content::Bytes(bytes)) => {
+                    std::os::unix::fs::symlink(OsStr::from_bytes(bytes), &to)?;
+                }
+                (Kind::File, Content::Bytes(bytes)) => fs::write(&to, bytes)?,
+                (Kind::File, Content::Path(from)) => drop(fs::copy(from, &to)?),
+                _ => {}
+            }
+            if matches!(entry.kind, Kind::Directory | Kind::File) {
+                fs::set_permissions(&to, fs::Permissions::from_mode(entry.mode))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that its files take, and the number of its entries.
+    ///
+    /// # Errors
+    /// If a file is not there any more.
+    pub fn size(&self) -> io::Result<(u64, u64)> {
+        let size = |entry: &Entry| match &entry.content {
+            Content::Bytes(bytes) => Ok(bytes.len() as u64),
+            Content::Path(from) => Ok(fs::metadata(from)?.len()),
+        };
+        let sizes: io::Result<Vec<u64>> = self.entries.values().map(size).collect();
+        let sizes = sizes?;
+        Ok((sizes.iter().sum(), sizes.len() as u64))
     }
 }
 

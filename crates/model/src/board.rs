@@ -80,6 +80,8 @@ table! {
         kernel: BoardKernel, Required "{ package = \"linux-image-rt-arm64\" }";
         /// how QEMU emulates it
         qemu: Qemu, Required "{ machine = \"virt\" }";
+        /// its SD card
+        card: Option<Card>, Without "it has none";
     }
 }
 
@@ -98,6 +100,8 @@ table! {
         device_tree: Option<PathBuf>, Without "the machine's own";
         /// nodes of the device tree that get a clock of 100 MHz in place of clocks, power domains and pins of firmware that QEMU lacks
         fixed_clocks: Vec<String> = WORDS, Default "[]";
+        /// drivers of the package that are loaded before anything else, in this order, each behind those that it needs
+        modules: Vec<String> = WORDS, Default "[]";
         /// further words for the kernel's command line
         arguments: Vec<String> = WORDS, Default "[]";
     }
@@ -114,6 +118,16 @@ table! {
         accel: Accel, Default "\"auto\"";
         /// further words for QEMU's command line
         arguments: Vec<String> = WORDS, Default "[]";
+    }
+}
+
+table! {
+    /// The SD card of a board.
+    pub struct Card: "card", "[card]" {
+        /// the kernel's name of its second partition, which is the root
+        root: String = Kind::Word, Required "\"/dev/mmcblk0p2\"";
+        /// number of its slot in QEMU
+        slot: u32 = Kind::Integer { least: 0, most: 15 }, Default "0";
     }
 }
 
@@ -155,6 +169,18 @@ impl Board {
                     &["kernel"],
                     what,
                     "add `device_tree` or remove it",
+                );
+            }
+            if board.kernel.package.is_none()
+                && !board.kernel.modules.is_empty()
+                && faults.is_empty()
+            {
+                let what = "`modules` are those of a package, and the kernel is a file";
+                faults.report(
+                    &top.place,
+                    &["kernel"],
+                    what,
+                    "name a `package`, or a kernel that has them built in",
                 );
             }
             if board.console == board.channel && faults.is_empty() {
@@ -226,6 +252,17 @@ mod tests {
         );
         let said = faults(&LEAST.replace("console", "memory = \"1MiB\"\nconsole"));
         assert!(said.contains("64"), "{said}");
+    }
+
+    #[test]
+    fn modules_are_those_of_a_package() {
+        let with = |kernel: &str| LEAST.replace("package = \"linux-image-arm64\"", kernel);
+        let said = faults(&with("file = \"a\"\nmodules = [\"ext4\"]"));
+        assert!(said.contains("`modules` are those of a package"), "{said}");
+        let text = LEAST.to_owned() + "[card]\nroot = \"/dev/mmcblk0p2\"\n";
+        let board = Board::parse("b.toml", &text).unwrap();
+        assert_eq!(board.card.as_ref().unwrap().slot, 0);
+        assert_eq!(Board::parse("again", &board.to_toml()), Ok(board));
     }
 
     #[test]

@@ -42,6 +42,11 @@ impl Output {
         })
     }
 
+    /// The file, for what is not written from beginning to end; `None` if it is a device or pipe.
+    pub fn file(&self) -> Option<&File> {
+        self.names.as_ref().map(|_| self.file.get_ref())
+    }
+
     /// Syncs the file to disk and gives it its final name.
     ///
     /// # Errors
@@ -99,6 +104,7 @@ fn begin(path: &Path) -> Result<Begun, RecordError> {
         _ => {}
     }
     let file = OpenOptions::new()
+        .read(true)
         .write(true)
         .create_new(true)
         .open(&part)

@@ -29,7 +29,7 @@ pub use bench::{Bench, Scenario, of_no_use, scenario_first};
 pub use bench_options::{
     ClassName, Enforced, Experiment, Isolation, Itself, Judged, Measured, RealTime, Series, Supply,
 };
-pub use board::{Board, BoardCommand, Boots, Runs};
+pub use board::{Board, BoardCommand, Boots, Builds, Images, Parts, Runs};
 pub use control::{Down, Events, Logs, OfCells, Ps, Update, Which, WhichFirst};
 pub use held::{Budget, Hold, Release};
 pub use judge::Judge;

@@ -5,10 +5,17 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::mount::{MountFlags, mount, mount_move};
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_move, mount_remount, unmount};
 use rustix::process::{WaitOptions, chdir, chroot, getpid, wait};
-use rustix::system::{RebootCommand, reboot, sethostname};
+use rustix::system::{RebootCommand, finit_module, reboot, sethostname};
+
+use crate::image::MODULES;
+
+/// How long the device of the root may take to appear.
+const DEVICE: Duration = Duration::from_secs(60);
 
 /// Kinds of file system that the kernel unpacks an initial file system to.
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
@@ -26,23 +33,94 @@ const MOUNTS: [(&str, &str, &str); 8] = [
     ("cgroup2", "/sys/fs/cgroup", ""),
 ];
 
-/// Moves the system onto a tmpfs, whose root OCI runtimes can change by pivot_root, which that of the kernel does not allow; then
-/// goes on as [`run`].
+/// Loads the drivers that were brought. Then moves onto the root that the kernel's command line names, or moves the system onto a tmpfs,
+/// whose root OCI runtimes can change by pivot_root, which that of the kernel does not allow; and goes on as [`run`].
 pub fn begin(mode: &str, line: &str, name: &str) -> i32 {
     let kind = rustix::fs::statfs("/").map_or(0, |about| about.f_type as u64);
     if getpid().as_raw_nonzero().get() != 1 || !IN_MEMORY.contains(&kind) {
         eprintln!("timecell: this is the first process of a guest, and nothing to start by hand");
         return 2;
     }
-    if let Err(error) = moved() {
-        eprintln!("timecell: cannot move onto a tmpfs: {error}");
-        return 1;
+    load();
+    match root() {
+        None => {
+            if let Err(error) = moved() {
+                eprintln!("timecell: cannot move onto a tmpfs: {error}");
+                return 1;
+            }
+        }
+        Some(device) => {
+            if let Err(error) = onto(Path::new(&device)) {
+                eprintln!("timecell: cannot move onto {device}: {error}");
+                return 1;
+            }
+        }
     }
     let error = Command::new(PROGRAM)
         .args([super::WORD, "first", mode, line, name])
         .exec();
     eprintln!("timecell: cannot go on: {error}");
     1
+}
+
+/// Loads the drivers, each behind those that it needs. One that fails is missed by its device.
+fn load() {
+    let entries = fs::read_dir(MODULES).into_iter().flatten();
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        let file = fs::File::open(&path);
+        let loaded = file.and_then(|file| Ok(finit_module(file, c"", 0)?));
+        if let Err(error) = loaded {
+            eprintln!("timecell: cannot load {}: {error}", path.display());
+        }
+    }
+}
+
+/// The device that the kernel's command line names as the root.
+fn root() -> Option<String> {
+    mounted("proc", "/proc", "").ok()?;
+    let words = fs::read_to_string("/proc/cmdline");
+    let _ = unmount("/proc", UnmountFlags::DETACH);
+    of_words(&words.ok()?).map(str::to_owned)
+}
+
+fn of_words(words: &str) -> Option<&str> {
+    let mut words = words.split_whitespace().take_while(|word| *word != "--");
+    words.find_map(|word| word.strip_prefix("root="))
+}
+
+/// Makes the file system of a device the root, once the device is there; the files of the old root are removed.
+fn onto(device: &Path) -> io::Result<()> {
+    mounted("devtmpfs", "/dev", "")?;
+    let until = Instant::now() + DEVICE;
+    while !device.exists() {
+        if Instant::now() >= until {
+            return Err(io::Error::other(format!(
+                "it is not there after {} s; drivers that it needs are named in `modules` of the board's file",
+                DEVICE.as_secs()
+            )));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    let new = Path::new("/new");
+    fs::create_dir(new)?;
+    mount(device, new, "ext4", MountFlags::NOATIME, None)?;
+    unmount("/dev", UnmountFlags::DETACH)?;
+    for entry in fs::read_dir("/")? {
+        let path = entry?.path();
+        if path != new {
+            let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+        }
+    }
+    moved_to(new)
+}
+
+fn moved_to(new: &Path) -> io::Result<()> {
+    chdir(new)?;
+    mount_move(".", "/")?;
+    chroot(".")?;
+    Ok(chdir("/")?)
 }
 
 fn moved() -> io::Result<()> {
@@ -61,10 +139,7 @@ fn moved() -> io::Result<()> {
             take(&entry.path(), &new.join(entry.file_name()))?;
         }
     }
-    chdir(new)?;
-    mount_move(".", "/")?;
-    chroot(".")?;
-    Ok(chdir("/")?)
+    moved_to(new)
 }
 
 /// Copies a file, link or directory and removes it where it was, so that both are never there as a whole.
@@ -153,7 +228,21 @@ fn collect(last: u32) {
 /// Switches the guest off.
 pub fn off() -> i32 {
     rustix::fs::sync();
+    // So that the root of a card is clean. One that somebody still writes to is repaired by its journal.
+    let _ = mount_remount("/", MountFlags::RDONLY, "");
     // Not every machine can switch itself off, and one that cannot halts; QEMU takes that it starts again as its end.
     let _ = reboot(RebootCommand::Restart);
     1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_is_that_of_the_command_line() {
+        let words = "console=ttyPS0 root=/dev/mmcblk0p2 rw -- guest root=/dev/sda";
+        assert_eq!(of_words(words), Some("/dev/mmcblk0p2"));
+        assert_eq!(of_words("console=ttyPS0 -- guest root=/dev/sda"), None);
+    }
 }

@@ -13,6 +13,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::GuestError;
 use crate::cache::Cache;
+use crate::card::{self, Inserted};
 use crate::elf::Program;
 use crate::image::{self, Image};
 use crate::kernel::{self, Kernel};
@@ -29,8 +30,10 @@ pub struct Boots {
     pub name: String,
     /// Its kernel.
     pub kernel: Kernel,
-    /// Its initial file system.
-    pub image: Image,
+    /// Its initial file system, unless the card has all that its kernel needs.
+    pub image: Option<Image>,
+    /// The card that it boots from.
+    pub card: Option<Inserted>,
     /// Where its parts come from.
     pub cache: Cache,
 }
@@ -75,14 +78,38 @@ impl Boots {
     ) -> Result<Boots, GuestError> {
         let cache = Cache::of_user()?;
         let kernel = kernel::get(&cache, &board, again, tell)?;
-        let image = image::make(&cache, &board, program, with, again, tell)?;
+        let inputs = (program, &kernel.modules[..]);
+        let image = image::make(&cache, &board, inputs, with, again, tell)?;
+        Ok(Boots {
+            board,
+            name,
+            kernel,
+            image: Some(image),
+            card: None,
+            cache,
+        })
+    }
+
+    /// Takes all that a board boots from the image of its card, which is not changed.
+    ///
+    /// # Errors
+    /// If the board has no card, or this is none.
+    pub fn from_card((board, name): (Board, String), path: &Path) -> Result<Boots, GuestError> {
+        let cache = Cache::of_user()?;
+        let (kernel, image, card) = card::read(&cache, (&board, &name), path)?;
         Ok(Boots {
             board,
             name,
             kernel,
             image,
+            card: Some(card),
             cache,
         })
+    }
+
+    /// The kernel's command line with which somebody who boots these files by hand gets a shell at the console.
+    pub fn arguments(&self) -> String {
+        self.kernel_words(true, Mode::Shell)
     }
 
     /// Fails if the board's memory does not hold its system: the archive, and at the same time what is unpacked from it.
@@ -90,9 +117,10 @@ impl Boots {
     /// # Errors
     /// That, with the memory that it takes.
     pub fn fits(&self) -> Result<(), GuestError> {
+        let bytes = self.image.as_ref().map_or(0, |image| image.bytes);
         let (has, takes) = (
             self.board.memory.bytes(),
-            self.image.bytes.saturating_mul(2).saturating_add(BESIDE),
+            bytes.saturating_mul(2).saturating_add(BESIDE),
         );
         if takes <= has {
             return Ok(());
@@ -129,10 +157,19 @@ impl Boots {
         more("-m", format!("{}M", board.memory.bytes() >> 20));
         more("-kernel", self.kernel.image.display().to_string());
         // The file has no name: QEMU opens it by the number that it inherits.
-        more(
-            "-initrd",
-            format!("/proc/self/fd/{}", self.image.file.as_raw_fd()),
-        );
+        if let Some(image) = &self.image {
+            more(
+                "-initrd",
+                format!("/proc/self/fd/{}", image.file.as_raw_fd()),
+            );
+        }
+        if let Some(card) = &self.card {
+            let (slot, file) = (card.slot, card.file.as_raw_fd());
+            // Writes of the guest are gone with QEMU.
+            let drive =
+                format!("if=sd,index={slot},format=raw,snapshot=on,file=/proc/self/fd/{file}");
+            more("-drive", drive);
+        }
         if let Some(tree) = &self.kernel.device_tree {
             more("-dtb", format!("/proc/self/fd/{}", tree.as_raw_fd()));
         }
@@ -149,23 +186,34 @@ impl Boots {
         let Board {
             console, channel, ..
         } = &self.board;
-        let mut words = vec![
-            format!("console={console}"),
-            "rdinit=/init".into(),
-            "panic=-1".into(),
-            "cgroup_no_v1=all".into(),
-            "loglevel=5".into(),
-        ];
+        let mut words = match &self.card {
+            // A panic is to end QEMU at once.
+            Some(card) => vec![card.words.clone(), "panic=-1".into()],
+            None => vec![
+                format!("console={console}"),
+                "rdinit=/init".into(),
+                "panic=-1".into(),
+                "cgroup_no_v1=all".into(),
+                "loglevel=5".into(),
+            ],
+        };
         if !kvm {
             words.push(format!("{}=qemu-tcg", host::virt::EMULATED));
         }
-        words.extend(self.board.kernel.arguments.iter().cloned());
+        if self.card.is_none() {
+            words.extend(self.board.kernel.arguments.iter().cloned());
+        }
         let (mode, line) = match mode {
             Mode::Serve => ("serve", channel),
             Mode::Shell => ("shell", console),
         };
+        let begins = if self.image.is_some() {
+            "init"
+        } else {
+            "first"
+        };
         words.push(format!(
-            "-- {} init {mode} {line} {}",
+            "-- {} {begins} {mode} {line} {}",
             crate::inside::WORD,
             host_name(&self.name)
         ));
@@ -202,7 +250,9 @@ impl Boots {
     fn command(&self, kvm: bool, mode: Mode, mut kept: Vec<i32>) -> Command {
         let mut command = Command::new(program(self.board.architecture));
         command.args(self.words(kvm, mode));
-        kept.push(self.image.file.as_raw_fd());
+        kept.extend(self.image.as_ref().map(|image| image.file.as_raw_fd()));
+        let card = self.card.iter().flat_map(|card| [&card.file, &card.kernel]);
+        kept.extend(card.map(File::as_raw_fd));
         kept.extend(self.kernel.device_tree.as_ref().map(File::as_raw_fd));
         let parent = rustix::process::getpid();
         // SAFETY: between fork and exec only system calls are made, on descriptors that the parent holds meanwhile.
@@ -257,7 +307,7 @@ pub fn takes_cpus(board: &Board) -> Result<(), GuestError> {
 }
 
 /// The host name of a board's guest: a word of the kernel's command line, of at most 63 characters, from the name of the board or of its file.
-fn host_name(board: &str) -> String {
+pub(crate) fn host_name(board: &str) -> String {
     let stem = Path::new(board)
         .file_stem()
         .unwrap_or_default()
@@ -285,6 +335,8 @@ mod tests {
         let kernel = Kernel {
             image: "/k".into(),
             device_tree: Some(tempfile::tempfile().unwrap()),
+            plain_tree: None,
+            modules: Vec::new(),
             from: String::new(),
         };
         let image = Image {
@@ -295,7 +347,8 @@ mod tests {
             board,
             name,
             kernel,
-            image,
+            image: Some(image),
+            card: None,
             cache: Cache::at(dir.path()),
         };
         let words = boots.words(false, Mode::Serve).join(" ");

@@ -8,4 +8,5 @@ mod monitor;
 
 pub use boards::{board, built_in};
 pub use command::{Boots, takes_cpus};
+pub(crate) use command::host_name;
 pub use guest::{Booted, Guest, Input, Output, boot, carried_by_kvm, console, known_of_kvm};

@@ -14,6 +14,7 @@ use model::{Accel, Choice};
   timecell board run zcu102 -- bench overhead --quick   boot it, measure, fetch the run, switch it off
   timecell board run x86-rt -- doctor                   what a PREEMPT_RT kernel of Debian's has
   timecell board boot zcu102                            a console to type into; Ctrl-A x leaves
+  timecell board image zcu102 --sd card.img             an SD card for the real one
   timecell board run ./mine.toml -- doctor              a board of your own (docs: boards.md)
 
 Boards are emulated by QEMU, without root. Figures of an emulated machine say nothing about the times of a real one, and are \
@@ -44,6 +45,21 @@ pub enum BoardCommand {
         #[arg(long)]
         refresh: bool,
     },
+    /// Make kernel, device tree and initial file system of a board without booting it.
+    #[command(after_help = "Examples:
+  timecell board build zcu102               into the directory zcu102: kernel, device-tree.dtb, initramfs.cpio
+  timecell board build zcu102 -o there --json           paths, sizes and digests for scripts
+
+The same inputs give the same bytes. QEMU boots these files; `board image` makes a card for a real board.")]
+    Build(Builds),
+    /// Make the image of an SD card that boots a board into timecell.
+    #[command(after_help = "Examples:
+  timecell board image zcu102 --sd card.img
+  timecell board run zcu102 --sd card.img -- doctor     the same image in QEMU
+  dd if=card.img of=/dev/sdX bs=4M conv=fsync           onto the card; then copy BOOT.BIN onto its first partition
+
+It needs no root. The kernel boots to a shell at the console; timecell is there, and so are files of --with, in /board. The first-stage loader (BOOT.BIN) is the vendor's, and yours to copy.")]
+    Image(Images),
     /// Boot a board, with its console on this terminal.
     #[command(after_help = "Examples:
   timecell board boot zcu102            a shell as root; `exit` switches it off, Ctrl-A x leaves at once
@@ -60,9 +76,9 @@ kernel or package that is not here and cannot be downloaded.")]
     Run(Runs),
 }
 
-/// What a board boots.
+/// What a board's system is made from.
 #[derive(Debug, Args)]
-pub struct Boots {
+pub struct Parts {
     /// Name of a board, or path of a board's file.
     #[arg(value_name = "BOARD")]
     pub board: String,
@@ -73,12 +89,51 @@ pub struct Boots {
     /// directory].
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub guest_binary: Option<PathBuf>,
-    /// Who executes the board's instructions, instead of what its file says.
-    #[arg(long, value_name = "ACCEL", value_parser = accel)]
-    pub accel: Option<Accel>,
     /// Look for newer versions of the kernel and packages.
     #[arg(long)]
     pub refresh: bool,
+}
+
+/// Options of `board build`.
+#[derive(Debug, Args)]
+pub struct Builds {
+    #[command(flatten)]
+    pub parts: Parts,
+    /// Directory for the files [default: the board's name].
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub output: Option<PathBuf>,
+    /// Print paths, sizes and digests as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Overwrite files that are there.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Options of `board image`.
+#[derive(Debug, Args)]
+pub struct Images {
+    #[command(flatten)]
+    pub parts: Parts,
+    /// File for the image of the card.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub sd: PathBuf,
+    /// Overwrite a file that is there.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// What a board boots.
+#[derive(Debug, Args)]
+pub struct Boots {
+    #[command(flatten)]
+    pub parts: Parts,
+    /// Boot from this image of an SD card, which is not changed.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["with", "guest_binary", "refresh"])]
+    pub sd: Option<PathBuf>,
+    /// Who executes the board's instructions, instead of what its file says.
+    #[arg(long, value_name = "ACCEL", value_parser = accel)]
+    pub accel: Option<Accel>,
 }
 
 /// Options of `board run`.

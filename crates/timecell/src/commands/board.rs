@@ -1,16 +1,20 @@
 //! `timecell board`: boots boards, and runs timecell in them.
 
-use std::path::Path;
+use std::fs::File;
+use std::io::Seek;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use guest::image::{self, WORK};
-use guest::kernel;
-use guest::machine::{self, Boots, Output};
-use guest::{Cache, GuestError};
+use guest::machine::{self, Boots};
+use guest::{Cache, GuestError, Program, card, kernel};
+use model::{Board, InputError};
+use record::output::Output;
 
+use super::common::unused;
 use super::fetched;
 use super::found::program;
-use crate::cli::{self, BoardCommand, Runs};
+use crate::cli::{self, BoardCommand, Builds, Images, Parts, Runs};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -19,6 +23,8 @@ pub fn run(options: &cli::Board) -> Result<Ended, CommandError> {
     match &options.command {
         BoardCommand::List => list(),
         BoardCommand::Fetch { board, refresh } => fetch_only(board, *refresh),
+        BoardCommand::Build(builds) => build(builds),
+        BoardCommand::Image(images) => write_card(images),
         BoardCommand::Boot(boots) => boot(boots),
         BoardCommand::Run(runs) => run_in(runs),
     }
@@ -55,16 +61,131 @@ fn tell(what: &str) {
     out::note(&format!("note    {what}"));
 }
 
+/// A board by its name, and timecell for its processor.
+fn board_and_program(parts: &Parts) -> Result<((Board, String), Program), CommandError> {
+    let board = machine::board(&parts.board)?;
+    let given = parts.guest_binary.as_deref();
+    let program = program(board.0.architecture, given, "--guest-binary")?;
+    Ok((board, program))
+}
+
+fn parts(parts: &Parts) -> Result<Boots, CommandError> {
+    let (board, program) = board_and_program(parts)?;
+    let made = Boots::new(board, &program, &parts.with, parts.refresh, &tell)?;
+    Ok(made)
+}
+
 fn make(boots: &cli::Boots) -> Result<Boots, CommandError> {
-    let board = machine::board(&boots.board)?;
-    let program = program(
-        board.0.architecture,
-        boots.guest_binary.as_deref(),
-        "--guest-binary",
-    )?;
-    let made = Boots::new(board, &program, &boots.with, boots.refresh, &tell)?;
+    let made = match &boots.sd {
+        Some(sd) => Boots::from_card(machine::board(&boots.parts.board)?, sd)?,
+        None => parts(&boots.parts)?,
+    };
     made.fits()?;
     Ok(made)
+}
+
+fn build(options: &Builds) -> Result<Ended, CommandError> {
+    let mut made = parts(&options.parts)?;
+    let arguments = made.arguments();
+    let named = || PathBuf::from(&made.name);
+    let dir = options.output.clone().unwrap_or_else(named);
+    unused(&dir, options.force)?;
+    host::writer::create_dir_all(&dir).map_err(fetched::told(&dir, "make the directory"))?;
+    let kernel = &made.kernel;
+    let image = File::open(&kernel.image).map_err(fetched::told(&kernel.image, "read it"))?;
+    let files = [
+        ("kernel", "kernel", Some(image)),
+        (
+            "device_tree",
+            "device-tree.dtb",
+            made.kernel.device_tree.take(),
+        ),
+        (
+            "initramfs",
+            "initramfs.cpio",
+            made.image.take().map(|image| image.file),
+        ),
+    ];
+    let (mut json, mut text) = (serde_json::Map::new(), String::new());
+    for (key, name, file) in files {
+        let Some(mut file) = file else { continue };
+        let path = dir.join(name);
+        let mut out = Output::create(&path)?;
+        let copied = file.rewind().and_then(|()| {
+            let bytes = std::io::copy(&mut file, &mut out)?;
+            file.rewind()?;
+            Ok((bytes, guest::digest(&file)?))
+        });
+        let (bytes, sha256) = copied.map_err(fetched::told(&path, "write it"))?;
+        out.finish()?;
+        text += &format!(
+            "{key:<12} {bytes:>10} bytes  sha256:{sha256}  {}\n",
+            path.display()
+        );
+        let about = serde_json::json!({ "path": path, "bytes": bytes, "sha256": sha256 });
+        json.insert(key.to_owned(), about);
+    }
+    let modules: Vec<&str> = made
+        .kernel
+        .modules
+        .iter()
+        .map(|module| &*module.name)
+        .collect();
+    let from = &made.kernel.from;
+    if options.json {
+        json.extend([
+            ("schema".to_owned(), 1.into()),
+            ("board".to_owned(), made.name.clone().into()),
+            ("kernel_from".to_owned(), from.clone().into()),
+            ("modules".to_owned(), modules.into()),
+            ("arguments".to_owned(), arguments.into()),
+        ]);
+        out::print(&format!("{:#}", serde_json::Value::from(json)));
+    } else {
+        let modules = if modules.is_empty() {
+            "none".to_owned()
+        } else {
+            modules.join(", ")
+        };
+        text += &format!("from         {from}\nmodules      {modules}\narguments    {arguments}\n");
+        out::print(&text);
+    }
+    Ok(Ended::Fine)
+}
+
+fn write_card(options: &Images) -> Result<Ended, CommandError> {
+    let ((board, name), program) = board_and_program(&options.parts)?;
+    let path = &options.sd;
+    if path.exists() && !path.is_file() {
+        let fix = "name a file, and write it to the card with dd";
+        return Err(InputError::new(path.display().to_string(), "it is no file", fix).into());
+    }
+    if path.is_file() && !options.force {
+        let fix = "name another, or overwrite it with --force";
+        return Err(InputError::new(path.display().to_string(), "it already exists", fix).into());
+    }
+    let out = Output::create(path)?;
+    let (with, again) = (&options.parts.with, options.parts.refresh);
+    let file = out
+        .file()
+        .map(|file| card::write((&board, &name), &program, with, again, (path, file), &tell));
+    let sizes = file.transpose()?;
+    out.finish()?;
+    let mib = |bytes: u64| bytes >> 20;
+    if let Some(sizes) = sizes {
+        out::print(&format!(
+            "card    {}: {} MiB (FAT32 {} MiB, ext4 {} MiB)",
+            path.display(),
+            mib(sizes.card),
+            mib(sizes.boot),
+            mib(sizes.root)
+        ));
+    }
+    out::note(
+        "note    a real board starts with its vendor's BOOT.BIN (first-stage loader, PMU firmware, TF-A, U-Boot), which is not in the image: \
+         take it from AMD's release image for the board, or make it with PetaLinux, and copy it onto the first partition",
+    );
+    Ok(Ended::Fine)
 }
 
 fn boot(options: &cli::Boots) -> Result<Ended, CommandError> {
@@ -120,9 +241,9 @@ fn run_in(options: &Runs) -> Result<Ended, CommandError> {
     Ok(Ended::Program(status))
 }
 
-pub(super) fn show(of: Output, bytes: &[u8]) {
+pub(super) fn show(of: machine::Output, bytes: &[u8]) {
     match of {
-        Output::Out => out::foreign_raw(bytes),
-        Output::Err => out::foreign_note(bytes),
+        machine::Output::Out => out::foreign_raw(bytes),
+        machine::Output::Err => out::foreign_note(bytes),
     }
 }

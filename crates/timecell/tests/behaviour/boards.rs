@@ -98,6 +98,139 @@ fn a_board_boots_measures_and_sends_its_run(dir: &Path) {
     .ends_with(2);
 }
 
+#[cfg(target_arch = "x86_64")]
+#[case(Program("qemu-system-x86_64"), Program("apt-get"))]
+fn kernel_and_initramfs_are_built_without_booting(dir: &Path) {
+    let with = |modules: &str| {
+        let text = BOARD.replace("[qemu]", &format!("modules = [\"{modules}\"]\n[qemu]"));
+        std::fs::write(dir.join("pc.toml"), text).unwrap();
+    };
+    with("ext4");
+    let built = |into: &str| {
+        let said = say(
+            dir,
+            &["board", "build", "./pc.toml", "--output", into, "--json"],
+        )
+        .ends_with(0);
+        let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(
+            json["modules"].as_array().unwrap().last().unwrap(),
+            "ext4",
+            "{json}"
+        );
+        let path = dir.join(json["initramfs"]["path"].as_str().unwrap());
+        (
+            std::fs::read(path).unwrap(),
+            json["initramfs"]["sha256"].clone(),
+        )
+    };
+    let (first, digest) = built("first");
+    assert!(first.starts_with(b"070701"));
+    assert!((first, digest) == built("second"), "other bytes");
+    let said = say(dir, &["board", "build", "./pc.toml", "-o", "first"]).ends_with(2);
+    assert!(
+        said.err.contains("overwrite it with --force"),
+        "{}",
+        said.err
+    );
+    with("no-such-driver");
+    let said = say(dir, &["board", "build", "./pc.toml"]).ends_with(4);
+    assert!(
+        said.err
+            .contains("has no driver `no_such_driver`, neither as a module nor built in"),
+        "{}",
+        said.err
+    );
+    assert!(!dir.join("pc").exists());
+    let said = say(dir, &["board", "image", "./pc.toml", "--sd", "card.img"]).ends_with(2);
+    assert!(said.err.contains("this board has no card"), "{}", said.err);
+}
+
+/// timecell for the ZCU102, where it was built.
+const AARCH64: &str = concat!(
+    env!("CARGO_TARGET_TMPDIR"),
+    "/../../aarch64-unknown-linux-musl/debug/timecell"
+);
+
+// It keeps both cpus busy.
+#[case(
+    Alone,
+    Program("qemu-system-aarch64"),
+    Program("apt-get"),
+    Program("mke2fs"),
+    File(AARCH64)
+)]
+fn a_card_is_made_and_boots(dir: &Path) {
+    let words = [
+        "board",
+        "image",
+        "zcu102",
+        "--sd",
+        "card.img",
+        "--guest-binary",
+        AARCH64,
+    ];
+    let said = say(dir, &words).ends_with(0);
+    assert!(said.out.contains("card    card.img: "), "{}", said.out);
+    assert!(said.err.contains("BOOT.BIN"), "{}", said.err);
+    let said = say(dir, &words).ends_with(2);
+    assert!(said.err.contains("it already exists"), "{}", said.err);
+    let said = say(
+        dir,
+        &[
+            "board",
+            "image",
+            "zcu102",
+            "--sd",
+            ".",
+            "--guest-binary",
+            AARCH64,
+        ],
+    )
+    .ends_with(2);
+    assert!(said.err.contains("it is no file"), "{}", said.err);
+    let before = std::fs::read(dir.join("card.img")).unwrap();
+    let script = "grep ' / ' /proc/mounts; echo kept > /board/kept; timecell doctor --json";
+    let run = [
+        "board",
+        "run",
+        "zcu102",
+        "--sd",
+        "card.img",
+        "--program",
+        "sh",
+        "--",
+        "-c",
+        script,
+    ];
+    let said = say(dir, &run);
+    assert!(
+        said.out.contains("/dev/mmcblk0p2 / ext4 rw,"),
+        "{}{}",
+        said.out,
+        said.err
+    );
+    assert!(
+        said.out
+            .contains("ZCU102 Rev1.0 (emulated: not representative of timing)"),
+        "{}",
+        said.out
+    );
+    assert!(
+        std::fs::read(dir.join("card.img")).unwrap() == before,
+        "the card is changed"
+    );
+    std::fs::write(dir.join("card.img"), "no card").unwrap();
+    let said = say(dir, &run).ends_with(2);
+    assert!(
+        said.err.contains("it has no FAT32 partition"),
+        "{}",
+        said.err
+    );
+    // Nothing unfinished is left.
+    assert_eq!(std::fs::read_dir(dir).unwrap().count(), 1);
+}
+
 /// A virtual machine beside a plain process, emulated, with its own kernel and memory.
 const MACHINE: &str = r#"
 schema = 1
