@@ -161,16 +161,22 @@ impl PlannedTrial {
             .collect()
     }
 
-    /// The class that holds each virtual cpu of its machine, in their order, where the cells of its task set are held by
-    /// SCHED_DEADLINE.
-    pub(crate) fn vcpu_classes(&self) -> Vec<host::sched::Class> {
+    /// The first entry of each virtual cpu of its machine, in their order, where a task set runs in one.
+    pub(crate) fn vcpus(&self) -> Vec<usize> {
         let first = |index: &usize| self.first_of_cell(*index) == *index;
-        let cells = (0..self.tasks.len()).filter(first);
-        let held = cells.filter_map(|index| crate::tasks::of_thread(&self.tasks[index].held?.held));
-        match self.machine {
-            Some(_) => held.collect(),
-            None => Vec::new(),
-        }
+        let cells = 0..self.machine.as_ref().map_or(0, |_| self.tasks.len());
+        cells.filter(first).collect()
+    }
+
+    /// The class of the thread that executes the virtual cpu of this entry: the one that holds it, else `otherwise`.
+    pub(crate) fn vcpu_class(
+        &self,
+        index: usize,
+        otherwise: host::sched::Class,
+    ) -> host::sched::Class {
+        let held = self.tasks[index].held;
+        held.and_then(|by| crate::tasks::of_thread(&by.held))
+            .unwrap_or(otherwise)
     }
 
     /// The task of one entry that is not a thread of a task set.

@@ -5,13 +5,13 @@ mod cpus;
 use std::collections::BTreeMap;
 
 use engine::Engine;
-use model::{Class, EngineKind, Experiment, InputError, Requirement, TrialPlan};
+use model::{Class, EngineKind, Experiment, InputError, LoadPlan, Requirement, TrialPlan};
 
 use crate::here::{allowed_cpus, fifo_requirement};
 use crate::needs::not_measured;
 use crate::plan::{Plan, PlannedOwn, PlannedTrial, by_deadline};
 use crate::{crowd, load, place, tasks};
-use cpus::{cell_cpus, load_cpus, one_cell_for_each_cpu, resolve_cpus};
+use cpus::{cell_cpus, helper_cpus, load_cpus, one_cell_for_each_cpu, resolve_cpus};
 
 impl Plan {
     /// Plans `experiment` for this machine, on which it changes nothing but the cache of kernels for virtual machines. `place` is where the cpus were given, for messages.
@@ -71,6 +71,7 @@ impl Plan {
         for trial in &plan.experiment.trials {
             cell_cpus(trial, &allowed, place)?;
             load_cpus(trial, &allowed, place)?;
+            helper_cpus(&plan.experiment.machine_of(trial), &allowed, place)?;
             let outside = trial.cells.iter().find(|kind| {
                 let in_machine = kind.is_machine();
                 plan.experiment.tasks.is_some()
@@ -133,9 +134,20 @@ fn planned(
     } else {
         allowed.to_vec()
     };
-    let loads = (trial.loads.iter())
-        .map(|plan| load::resolve(plan, &rest))
-        .collect::<Result<_, _>>()?;
+    let machine_with = |vcpus: Option<u32>| {
+        let mut asked = experiment.machine_of(trial);
+        asked.vcpus = vcpus.or(asked.vcpus);
+        engine::Machine::of(&asked, &|what| eprintln!("note    {what}"))
+    };
+    let resolved = |plan: &LoadPlan| {
+        let mut load = load::resolve(plan, &rest)?;
+        if plan.cell.is_some_and(|engine| engine.is_machine()) {
+            load.machine = Some(machine_with(Some(1))?);
+        }
+        Ok(load)
+    };
+    let loads = trial.loads.iter().map(resolved);
+    let loads = loads.collect::<Result<_, Requirement>>()?;
     let own: Vec<PlannedOwn> = (trial.own.iter().enumerate())
         .map(|(place, own)| PlannedOwn {
             workload: experiment.task_of(trial, place),
@@ -146,14 +158,9 @@ fn planned(
     let longest = own.iter().map(|own| &own.workload);
     let longest = longest.max_by_key(|task| Plan::loop_ns(task)).cloned();
     let is_machine = trial.cells.iter().any(|kind| kind.is_machine());
-    let machine = is_machine.then(|| {
-        let mut asked = experiment.machine_of(trial);
-        // Each cell of a task set is a virtual cpu.
-        if let Some(cells) = tasks.last().and_then(|task| u32::try_from(task.cell).ok()) {
-            asked.vcpus = Some(cells);
-        }
-        engine::Machine::of(&asked, &|what| eprintln!("note    {what}"))
-    });
+    // Each cell of a task set is a virtual cpu.
+    let vcpus = tasks.last().and_then(|task| u32::try_from(task.cell).ok());
+    let machine = is_machine.then(|| machine_with(vcpus));
     Ok(PlannedTrial {
         machine: machine.transpose()?,
         name: trial.name.clone(),

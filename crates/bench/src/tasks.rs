@@ -108,6 +108,7 @@ pub(crate) fn planned(
             // In a machine, what is held is the virtual cpu; the threads on it have priorities.
             let held = holds[at].filter(|_| !in_machine);
             let by_thread = held.and_then(|by: HeldBy| of_thread(&by.held));
+            let of_vcpu = holds[at].filter(|by| in_machine && of_thread(&by.held).is_some());
             let below = 1 + (before[at] + rank) as i64;
             tasks.push(PlannedTask {
                 cell: number,
@@ -116,7 +117,7 @@ pub(crate) fn planned(
                 jobs: load.jobs(task),
                 cpus: match by_thread {
                     Some(_) => allowed.to_vec(),
-                    None if in_machine && holds[at].is_some() => allowed.to_vec(),
+                    None if of_vcpu.is_some() => allowed.to_vec(),
                     None => of_policy(load, cpus[at], allowed),
                 },
                 class: match by_thread {

@@ -110,10 +110,11 @@ pub(crate) fn joined<'a>(plan: &Plan, todo: Vec<Todo<'a>>) -> Vec<Todo<'a>> {
 }
 
 /// Whether two trials may take turns: they have the same loads, and their jobs the same pacing. Cells with tasks of their own must run
-/// together all the time.
+/// together all the time, and a virtual machine is booted for its trial alone.
 fn alike(one: &PlannedTrial, other: &PlannedTrial) -> bool {
     let pace = |trial: &PlannedTrial| (trial.workload.period, trial.workload.work);
-    let shared = one.own.is_empty() && other.own.is_empty();
+    let takes_turns = |trial: &PlannedTrial| trial.own.is_empty() && trial.machine.is_none();
+    let shared = takes_turns(one) && takes_turns(other);
     shared && pace(one) == pace(other) && one.loads == other.loads && one.isolate == other.isolate
 }
 
@@ -212,6 +213,23 @@ mod tests {
             other => panic!("{other:?}"),
         }
         assert!(slow.planned.turns.is_none() && loaded.planned.turns.is_none());
+    }
+
+    #[test]
+    fn a_virtual_machine_takes_no_turns() {
+        let mut plan = plan(FOUR);
+        plan.trials[0].machine = Some(engine::Machine {
+            name: "q35".to_owned(),
+            board: String::new(),
+            kvm: false,
+            why_not_kvm: None,
+            kernel: None,
+            vcpus: 1,
+            memory_bytes: 1 << 28,
+            helpers: "other:".to_owned(),
+        });
+        let joined = joined(&plan, round(&plan, 1, 1));
+        assert_eq!(joined.len(), 4);
     }
 
     #[test]

@@ -15,8 +15,8 @@ use record::Metric;
 use record::trial::TrialRecord;
 
 use crate::cells::{
-    ARMING_NS, Ahead, CREATION_NS, Cells, End, Ended, INTERRUPTED, Placement, load_failure, verify,
-    verify_thread, verify_vcpus,
+    ARMING_NS, Ahead, CREATION_NS, Cells, End, Ended, INTERRUPTED, Placement, Vcpu, load_failure,
+    verify, verify_thread, verify_vcpus,
 };
 use crate::context::{Outcome, Trial};
 use crate::counted;
@@ -115,6 +115,16 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
     })
 }
 
+/// The virtual cpus of the machine that a task set runs in, if it runs in one.
+fn vcpus<'a>(trial: &'a Trial<'_>) -> Vec<Vcpu<'a>> {
+    let vcpu = |slot: usize| Vcpu {
+        slot,
+        cpus: &trial.planned.tasks[slot].cpus,
+        class: trial.planned.vcpu_class(slot, class(trial, slot)),
+    };
+    trial.planned.vcpus().into_iter().map(vcpu).collect()
+}
+
 impl Going<'_> {
     /// Takes other work off the cells' cpus, if the trial asks for it.
     fn isolate(&mut self) -> Result<(), Ended> {
@@ -204,7 +214,9 @@ impl Going<'_> {
 
     /// Compares the cells' classes and cpus with the requested ones.
     fn verify(&mut self) {
-        let vcpus = self.trial.planned.vcpu_classes();
+        let vcpus: Vec<sched::Class> = (vcpus(self.trial).into_iter())
+            .map(|vcpu| vcpu.class)
+            .collect();
         let threads = match vcpus.is_empty() {
             true => Vec::new(),
             false => self.cells.scheduled(0).unwrap_or_default(),
@@ -244,8 +256,8 @@ impl Going<'_> {
     /// Takes deadline threads out of their class before they end.
     fn release_bandwidth(&self) {
         let deadline = |task: &PlannedTask| matches!(task.class, sched::Class::Deadline { .. });
-        let of_vcpus = !self.trial.planned.vcpu_classes().is_empty();
-        if of_vcpus || self.trial.planned.tasks.iter().any(deadline) {
+        let of_vcpus = |vcpu: &Vcpu<'_>| matches!(vcpu.class, sched::Class::Deadline { .. });
+        if vcpus(self.trial).iter().any(of_vcpus) || self.trial.planned.tasks.iter().any(deadline) {
             self.cells.release_bandwidth();
         }
     }
@@ -306,7 +318,12 @@ impl Going<'_> {
             prepare(trial, &self.shared, seat, &self.record.cells[seat])?;
         }
         let spec = spec(trial, &self.shared, index, &self.record.cells)?;
-        if let Err(why) = self.hold(index, &spec.id) {
+        let vcpus = vcpus(trial);
+        let holds = match vcpus.is_empty() {
+            true => self.hold(index, &spec.id),
+            false => (vcpus.iter()).try_for_each(|vcpu| self.hold(vcpu.slot, &spec.id)),
+        };
+        if let Err(why) = holds {
             return self.fail(index, why);
         }
         let asked_ns = clock::now();
@@ -325,10 +342,9 @@ impl Going<'_> {
             partition: self.isolation.as_ref().and_then(Isolation::group),
             ..placement(trial, index, cell)
         };
-        let vcpus = trial.planned.vcpu_classes();
-        let placed = match trial.planned.tasks.get(index) {
-            Some(task) if !vcpus.is_empty() => self.cells.place_each(index, &task.cpus, &vcpus),
-            _ => self.cells.place(index, &placement),
+        let placed = match vcpus.is_empty() {
+            true => self.cells.place(index, &placement),
+            false => self.cells.place_vcpus(index, &vcpus),
         };
         if let Err(why) = placed {
             return self.fail(index, why);

@@ -111,6 +111,10 @@ impl EngineKind {
     /// The engines of missions, in the same order.
     pub const OF_MISSIONS: &'static [EngineKind] = those!(|kind| kind.no_missions().is_none());
 
+    /// Those of the cells that loads run in: OCI runtimes and virtual machines, in the same order.
+    pub const OF_LOADS: &'static [EngineKind] =
+        those!(|kind| kind.is_runtime() || kind.is_machine());
+
     /// The OCI runtimes, in the same order.
     pub const RUNTIMES: &'static [EngineKind] = those!(|kind| kind.is_runtime());
 

@@ -41,7 +41,7 @@ pub use file::{foreign, nearest};
 pub use input_error::InputError;
 pub use input_errors::InputErrors;
 pub use load::{IDLE, LoadForm, LoadKind, LoadPlan};
-pub use machine::Machine;
+pub use machine::{HelperClass, Helpers, Machine};
 pub use metric::Metric;
 pub use requirement::Requirement;
 pub use size::Size;

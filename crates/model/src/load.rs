@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::EngineKind;
 use crate::file::{names_of, unknown};
+use crate::{Duration, EngineKind};
 
 /// The word for no load at all.
 pub const IDLE: &str = "idle";
@@ -91,6 +91,8 @@ pub struct LoadPlan {
     pub cpus: Vec<u32>,
     /// The engine of the cell it runs in; `None`: on the host.
     pub cell: Option<EngineKind>,
+    /// Budget and period to which SCHED_DEADLINE holds it, which then has one thread; `None`: it is of class OTHER.
+    pub reservation: Option<(Duration, Duration)>,
 }
 
 impl LoadPlan {
@@ -103,6 +105,7 @@ impl LoadPlan {
             command: Vec::new(),
             cpus: Vec::new(),
             cell: None,
+            reservation: None,
         }
     }
 }

@@ -19,6 +19,63 @@ table! {
         kernel: Option<String> = Kind::Text, Without "the board's";
         /// who executes its instructions; `auto`: KVM if it carries the guest, else QEMU's translator
         accel: Option<Accel> = Kind::Choice(Accel::WORDS), Without "the board's";
+        /// QEMU's threads that execute no virtual cpu
+        helpers: Helpers, Without "class `other`";
+    }
+}
+
+choice! {
+    /// The class of QEMU's threads that execute no virtual cpu: none that has a reservation.
+    pub enum HelperClass {
+        /// That of ordinary work.
+        Other = "other",
+        /// The same for work that does not interact.
+        Batch = "batch",
+        /// Whatever nothing else wants.
+        Idle = "idle",
+    }
+}
+
+table! {
+    /// QEMU's threads that execute no virtual cpu: its main loop, its devices, its workers.
+    pub struct Helpers(Default): "helpers", "`helpers`" {
+        /// their class, never a real-time one
+        class: Option<HelperClass> = Kind::Choice(HelperClass::WORDS), Without "`other`";
+        /// their cpus; of a mission, among those of the cell
+        cpus: Vec<u32> = CPUS, Without "in a measurement, off the cpu of a machine of one task; else those of the cell";
+    }
+}
+
+const CPUS: Kind = Kind::List {
+    of: &Kind::Integer {
+        least: 0,
+        most: 4_095,
+    },
+    least: 1,
+    most: 4_096,
+    unique: true,
+};
+
+impl Helpers {
+    /// Their class.
+    pub fn class(&self) -> HelperClass {
+        self.class.unwrap_or(HelperClass::Other)
+    }
+
+    /// As one word of a command line, such as `idle:0,2`.
+    pub fn to_word(&self) -> String {
+        let cpus: Vec<String> = self.cpus.iter().map(u32::to_string).collect();
+        format!("{}:{}", self.class().name(), cpus.join(","))
+    }
+
+    /// Reads [`Helpers::to_word`]; `None`: it is none.
+    pub fn from_word(word: &str) -> Option<Helpers> {
+        let (class, cpus) = word.split_once(':')?;
+        let cpus = cpus.split(',').filter(|cpu| !cpu.is_empty());
+        Some(Helpers {
+            class: Some(HelperClass::named(class)?),
+            cpus: cpus.map(|cpu| cpu.parse().ok()).collect::<Option<_>>()?,
+        })
     }
 }
 
@@ -35,6 +92,21 @@ impl Machine {
         self.board.as_deref().unwrap_or(Machine::BOARD)
     }
 
+    /// All that is said of it but for QEMU's other threads, to follow a name: nothing, or such as `, q35, 2 vcpus`.
+    pub fn said(&self) -> String {
+        let parts = [
+            self.board.clone(),
+            self.vcpus.map(|vcpus| format!("{vcpus} vcpus")),
+            self.memory.map(|memory| memory.to_string()),
+            self.kernel.clone(),
+        ];
+        parts
+            .iter()
+            .flatten()
+            .map(|part| format!(", {part}"))
+            .collect()
+    }
+
     /// This machine, with another's values where it has none.
     #[must_use]
     pub fn or(&self, other: &Machine) -> Machine {
@@ -44,6 +116,13 @@ impl Machine {
             memory: self.memory.or(other.memory),
             kernel: self.kernel.clone().or_else(|| other.kernel.clone()),
             accel: self.accel.or(other.accel),
+            helpers: Helpers {
+                class: self.helpers.class.or(other.helpers.class),
+                cpus: match self.helpers.cpus.is_empty() {
+                    true => other.helpers.cpus.clone(),
+                    false => self.helpers.cpus.clone(),
+                },
+            },
         }
     }
 
@@ -78,10 +157,23 @@ mod tests {
             memory: Some(Bytes::new(1 << 30)),
             kernel: Some("linux-image-amd64".into()),
             accel: Some(Accel::Tcg),
+            helpers: Helpers {
+                class: Some(HelperClass::Idle),
+                cpus: vec![0, 2],
+            },
         };
         let both = own.or(&all);
         assert_eq!((both.board(), both.vcpus), ("q35", Some(2)));
         assert_eq!(own.board(), Machine::BOARD);
+        assert_eq!(own.said(), ", 2 vcpus, /boot/vmlinuz");
+        assert_eq!(Machine::default().said(), "");
+        assert_eq!(both.helpers, all.helpers);
+        assert_eq!(all.helpers.to_word(), "idle:0,2");
+        for helpers in [&own.helpers, &all.helpers] {
+            let read = Helpers::from_word(&helpers.to_word()).unwrap();
+            assert_eq!((read.class(), &read.cpus), (helpers.class(), &helpers.cpus));
+        }
+        assert_eq!(Helpers::from_word("fifo:0"), None);
         let text = "schema = 1\ntitle = \"b\"\narchitecture = \"x86_64\"\nconsole = \"ttyS0\"\nchannel = \"ttyS1\"\n\
             [kernel]\npackage = \"a\"\n[qemu]\nmachine = \"q35\"\n";
         let board = both.applied_to(Board::parse("b", text).unwrap());

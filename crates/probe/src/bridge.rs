@@ -13,14 +13,15 @@ use guest::image::WORK;
 use guest::machine::{self, Booted, Boots, Guest, Input, Output};
 use guest::{Cache, GuestError};
 use host::sched;
-use model::Board;
+use model::{Board, Helpers};
 use record::samples::layout::{HEADER_BYTES, Header, RECORD_BYTES, Sample};
-use record::trial::MachineRecord;
+use record::trial::{HelperRecord, MachineRecord};
 
 use crate::args::ClassBy;
 use crate::cell::{self, EXIT_BAD_ARGS, EXIT_FAILED};
 use crate::clock;
 use crate::control::{GO, Slot, Stage, State};
+use crate::helpers;
 use crate::map::ControlMap;
 use crate::mirror::{Ask, Payload, Told};
 
@@ -34,12 +35,26 @@ fn inside() -> PathBuf {
     Path::new(WORK).join("cell")
 }
 
-/// Boots the machine whose name and board's file are the first two words and runs a probe in it with the words behind them, of which the
-/// third is where the threads of its virtual cpus are written. Returns the exit code.
+/// Boots the machine whose name and board's file are the first two words and runs in it the probe, or the load, of the words behind the
+/// fourth. The third is where the threads of its virtual cpus are written, the fourth says what QEMU's others get ([`Helpers`]). Returns the
+/// exit code.
 pub fn bridge(words: &[String]) -> i32 {
-    let [name, board, threads, words @ ..] = words else {
+    let [name, board, threads, helpers, words @ ..] = words else {
         return EXIT_BAD_ARGS;
     };
+    let Some(mut helpers) = Helpers::from_word(helpers) else {
+        return EXIT_BAD_ARGS;
+    };
+    let (board, threads) = (Path::new(board), Path::new(threads));
+    if words.first().is_some_and(|word| word == "load") {
+        return match load(name, board, threads, &helpers, words) {
+            Ok(status) => status,
+            Err(error) => {
+                broken(&error);
+                EXIT_FAILED
+            }
+        };
+    }
     let payload = match Payload::from_words(words) {
         Ok(payload) => payload,
         Err(error) => {
@@ -48,18 +63,13 @@ pub fn bridge(words: &[String]) -> i32 {
         }
     };
     // QEMU's own threads keep off the cpu of the machine's, which are put there. Those of a set are held wherever they are.
-    let others: Vec<u32> = match &payload {
-        Payload::Run(args) => (sched::get_affinity(0).unwrap_or_default().into_iter())
-            .filter(|cpu| *cpu != args.cpu)
-            .collect(),
-        Payload::Set(_) => Vec::new(),
-    };
-    if !others.is_empty()
-        && let Err(error) = sched::set_affinity(0, &others)
+    if let Payload::Run(args) = &payload
+        && helpers.cpus.is_empty()
     {
-        eprintln!("QEMU's own threads are not kept off the cell's cpu: {error}");
+        let own = sched::get_affinity(0).unwrap_or_default();
+        helpers.cpus = own.into_iter().filter(|cpu| *cpu != args.cpu).collect();
     }
-    match run(name, Path::new(board), Path::new(threads), payload) {
+    match run(name, board, threads, &helpers, payload) {
         Ok(code) => code,
         Err(error) => {
             broken(&error);
@@ -93,6 +103,41 @@ pub fn boots(words: &[String]) -> i32 {
     }
 }
 
+/// Boots a machine and runs a load in it, which does not end by itself.
+fn load(
+    name: &str,
+    board: &Path,
+    threads: &Path,
+    helpers: &Helpers,
+    words: &[String],
+) -> Result<i32, GuestError> {
+    let mut guest = machine::boot(&machine(name, board)?, None, |_| ())?.guest;
+    guest.bear_silence(Duration::from_secs(3_600));
+    place_threads(&mut guest, threads, helpers)?;
+    // The page on which it counts its work is nobody's here.
+    let words = words.iter().map(|word| match word.strip_prefix("tally=") {
+        Some(_) => format!("tally={WORK}/tally"),
+        None => word.clone(),
+    });
+    let command: Vec<String> = ["timecell".to_owned()].into_iter().chain(words).collect();
+    guest.run(&command, false, &mut |_, bytes| {
+        eprint!("{}", String::from_utf8_lossy(bytes));
+    })
+}
+
+/// Gives QEMU's own threads their class and cpus, and writes down those of the virtual cpus, which are returned in their order.
+fn place_threads(
+    guest: &mut Guest,
+    threads: &Path,
+    helpers: &Helpers,
+) -> Result<Vec<i32>, GuestError> {
+    let vcpus = guest.vcpus()?;
+    helpers::place(guest, &vcpus, helpers)?;
+    let lines: Vec<String> = vcpus.iter().map(ToString::to_string).collect();
+    std::fs::write(threads, lines.join("\n")).map_err(GuestError::file(threads, "write it"))?;
+    Ok(vcpus)
+}
+
 const NOT_OFF: &str = "the guest did not switch itself off, and was ended";
 
 /// The machine of a board's file with this program.
@@ -105,8 +150,13 @@ fn machine(name: &str, board: &Path) -> Result<Boots, GuestError> {
     })
 }
 
-fn run(name: &str, board: &Path, threads: &Path, payload: Payload) -> Result<i32, GuestError> {
-    let file = |path, doing| GuestError::file(path, doing);
+fn run(
+    name: &str,
+    board: &Path,
+    threads: &Path,
+    helpers: &Helpers,
+    payload: Payload,
+) -> Result<i32, GuestError> {
     let boots = machine(name, board)?;
     let began = clock::now();
     let Booted {
@@ -118,8 +168,7 @@ fn run(name: &str, board: &Path, threads: &Path, payload: Payload) -> Result<i32
     let boot_ns = clock::now() - began;
     // How long its jobs may take is the coordinator's business.
     guest.bear_silence(Duration::from_secs(3_600));
-    let vcpus: Vec<String> = guest.vcpus()?.iter().map(ToString::to_string).collect();
-    std::fs::write(threads, vcpus.join("\n")).map_err(file(threads, "write it"))?;
+    let vcpus = place_threads(&mut guest, threads, helpers)?;
     let mut record = MachineRecord {
         board: name.to_owned(),
         kernel: ready.kernel,
@@ -131,11 +180,13 @@ fn run(name: &str, board: &Path, threads: &Path, payload: Payload) -> Result<i32
         clock_offset_ns: 0,
         clock_error_ns: 0,
         clock_drift_ns: 0,
+        helpers: Vec::new(),
     };
     let first = payload.probes()[0].clone();
     let code = cell::attend(&first.control, first.slot, 0, |control, slot| {
         let slots = Slots::of(control, &payload)?;
         let lived = in_guest(&mut guest, payload, &slots, &mut record).and_then(|()| {
+            record.helpers = HelperRecord::of(guest.pid(), &vcpus);
             kept(&mut guest, &boots.cache, &slots.samples, &record).map_err(|error| broken(&error))
         });
         let Err((stage, errno)) = lived else {

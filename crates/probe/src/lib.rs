@@ -14,6 +14,7 @@ pub mod control;
 mod count;
 mod crowd;
 mod futex;
+mod helpers;
 mod life;
 mod machine;
 mod map;

@@ -10,10 +10,11 @@ use guest::image::WORK;
 use guest::machine::{self, Boots, Guest, Output};
 use guest::{GuestError, program};
 use host::sched::{self, Class};
-use model::Board;
+use model::{Board, Helpers};
 
 use crate::bridge::broken;
 use crate::cell::{EXIT_BAD_ARGS, EXIT_FAILED};
+use crate::helpers;
 
 /// How long the guest may give no sign of life; it gives one every 4 s.
 const SILENT: Duration = Duration::from_secs(20);
@@ -27,10 +28,13 @@ extern "C" fn end(_: libc::c_int) {
 }
 
 /// Boots the machine of the board whose name and file's text are the first two words, has the threads of its virtual cpus ask for a real-time
-/// class if the third is `asks`, and runs in its guest the program whose path here is the fourth, with the words behind as its arguments. Returns
-/// the exit code: that of the program.
+/// class if the third is `asks`, gives QEMU's other threads what the fourth says ([`Helpers`]), and runs in its guest the program whose path here
+/// is the fifth, with the words behind as its arguments. Returns the exit code: that of the program.
 pub fn machine(words: &[String]) -> i32 {
-    let [name, board, asks, file, arguments @ ..] = words else {
+    let [name, board, asks, helpers, file, arguments @ ..] = words else {
+        return EXIT_BAD_ARGS;
+    };
+    let Some(helpers) = Helpers::from_word(helpers) else {
         return EXIT_BAD_ARGS;
     };
     // SAFETY: the handler sets a flag.
@@ -40,7 +44,8 @@ pub fn machine(words: &[String]) -> i32 {
         eprintln!("QEMU's own threads cannot be kept out of the cell's class: {error}");
         return EXIT_FAILED;
     }
-    match run((name, board), asks == "asks", Path::new(file), arguments) {
+    let asks = asks == "asks";
+    match run((name, board), asks, &helpers, Path::new(file), arguments) {
         Ok(code) => code,
         // It has switched itself off.
         Err(_) if ENDS.load(Relaxed) => 128 + libc::SIGTERM,
@@ -54,6 +59,7 @@ pub fn machine(words: &[String]) -> i32 {
 fn run(
     (name, board): (&str, &str),
     asks: bool,
+    helpers: &Helpers,
     file: &Path,
     arguments: &[String],
 ) -> Result<i32, GuestError> {
@@ -66,6 +72,7 @@ fn run(
     let mut guest = booted.guest;
     guest.bear_silence(SILENT);
     let vcpus = named(&mut guest)?;
+    helpers::place(&guest, &vcpus, helpers)?;
     for thread in vcpus.iter().filter(|_| asks) {
         // The cell's agent grants what the cell has.
         let _ = sched::set_class(*thread, &Class::Fifo { priority: 1 });

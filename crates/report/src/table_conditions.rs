@@ -2,7 +2,6 @@
 //! for each period.
 
 use crate::grid::{Table, lost, told};
-use model::EngineKind;
 use record::summary::{CellSummary, PointSummary, RunSummary};
 use stats::Verdict;
 use study::conditions::{self, Conditions, period};
@@ -15,27 +14,41 @@ const MOST: usize = 12;
 /// Cells that share a line.
 struct Row<'a> {
     load: &'a str,
-    engine: EngineKind,
+    made: &'a str,
     isolated: bool,
 }
 
 impl Row<'_> {
     fn holds(&self, (point, cell): &(&PointSummary, &CellSummary)) -> bool {
-        (self.load, self.engine, self.isolated)
-            == (point.load.as_str(), cell.engine, point.isolated)
+        (self.load, self.made, self.isolated)
+            == (
+                point.load.as_str(),
+                point.made_by(cell.engine),
+                point.isolated,
+            )
     }
 }
 
 /// `None` for a run whose cells fit a table of their own.
 pub(crate) fn table(summary: &RunSummary, style: Style) -> Option<String> {
     let found = many(summary).filter(folds)?;
+    let mut kinds: Vec<&str> = Vec::new();
+    for &engine in &found.engines {
+        let of_engine = (found.points.iter()).filter(|(_, cell)| cell.engine == engine);
+        for made in of_engine.map(|(point, cell)| point.made_by(cell.engine)) {
+            if !kinds.contains(&made) {
+                kinds.push(made);
+            }
+        }
+    }
+    let has_machine = (found.points.iter()).any(|(point, _)| point.machine.is_some());
     let mut rows: Vec<Row> = Vec::new();
     for load in &found.loads {
-        for &engine in &found.engines {
+        for &made in &kinds {
             for isolated in [false, true] {
                 let row = Row {
                     load,
-                    engine,
+                    made,
                     isolated,
                 };
                 if found.points.iter().any(|point| row.holds(point)) {
@@ -66,8 +79,8 @@ pub(crate) fn table(summary: &RunSummary, style: Style) -> Option<String> {
     );
     let table = Table::new(caption, rows)
         .head("load", |row| row.load)
-        .when(found.engines.len() > 1, |table| {
-            table.text("engine", |row| row.engine.name())
+        .when(kinds.len() > 1 || has_machine, |table| {
+            table.text("engine", |row| row.made)
         })
         .when(found.both, |table| {
             table.text(
@@ -98,7 +111,9 @@ pub(crate) fn table(summary: &RunSummary, style: Style) -> Option<String> {
 
 /// The conditions of a run with many cells.
 fn many(summary: &RunSummary) -> Option<Conditions<'_>> {
-    conditions::of(summary).filter(|found| found.points.len() > MOST)
+    // Of a task set, each task is told apart.
+    let is_set = summary.cells.iter().any(|cell| cell.task.is_some());
+    conditions::of(summary).filter(|found| found.points.len() > MOST && !is_set)
 }
 
 /// Whether several cells share a line, so that the table is shorter than one with a line for each cell: there are
@@ -107,7 +122,7 @@ fn folds(found: &Conditions) -> bool {
     let several = |(at, one): (usize, &(&PointSummary, &CellSummary))| {
         let row = Row {
             load: &one.0.load,
-            engine: one.1.engine,
+            made: one.0.made_by(one.1.engine),
             isolated: one.0.isolated,
         };
         found.points[..at].iter().any(|point| row.holds(point))

@@ -23,7 +23,7 @@ use record::LoadRecord;
 
 pub(crate) use ahead::Ahead;
 pub(crate) use loads::{Ended, load_failure};
-pub(crate) use place::Placement;
+pub(crate) use place::{Placement, Vcpu};
 pub(crate) use verify::{allowed, verify, verify_thread, verify_vcpus};
 pub(crate) use watch::Watch;
 
@@ -270,31 +270,26 @@ impl<'a> Cells<'a> {
         })
     }
 
-    /// Gives each thread of the cell at `slot` a class of its own, on any of these cpus.
-    pub(crate) fn place_each(
-        &self,
-        slot: usize,
-        cpus: &[u32],
-        classes: &[Class],
-    ) -> Result<(), String> {
+    /// Gives each virtual cpu of the machine at `slot` its cpus and class, and puts it into its holder.
+    pub(crate) fn place_vcpus(&self, slot: usize, vcpus: &[Vcpu<'_>]) -> Result<(), String> {
         let threads = self.scheduled(slot).ok_or(NO_THREADS)?;
-        if threads.len() != classes.len() {
+        if threads.len() != vcpus.len() {
+            let (threads, vcpus) = (threads.len(), vcpus.len());
             return Err(format!(
-                "it has {} threads for {} classes",
-                threads.len(),
-                classes.len()
+                "QEMU names {threads} threads of virtual cpus, of {vcpus}"
             ));
         }
-        threads
-            .into_iter()
-            .zip(classes)
-            .try_for_each(|(pid, class)| {
-                let placement = Placement {
-                    class: Some((cpus, class.clone())),
-                    ..Placement::default()
-                };
-                placement.take(pid, || Ok(()))
+        threads.into_iter().zip(vcpus).try_for_each(|(pid, vcpu)| {
+            let placement = Placement {
+                class: Some((vcpu.cpus, vcpu.class.clone())),
+                ..Placement::default()
+            };
+            placement.take(pid, || {
+                let holds = lock(&self.holds);
+                let own = holds.iter().find(|(of, _)| *of == vcpu.slot);
+                own.map_or(Ok(()), |(_, held)| held.join_thread(pid))
             })
+        })
     }
 
     /// Checks that the threads from this slot on have these classes, by their reports.

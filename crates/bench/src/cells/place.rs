@@ -19,6 +19,17 @@ pub(crate) struct Placement<'a> {
     pub class: Option<(&'a [u32], Class)>,
 }
 
+/// A virtual cpu of a machine, whose thread on the host has a place of its own.
+#[derive(Debug)]
+pub(crate) struct Vcpu<'a> {
+    /// The slot of its first task, which is that of its holder.
+    pub slot: usize,
+    /// Cpus of the host that its thread may use.
+    pub cpus: &'a [u32],
+    /// The class of its thread.
+    pub class: Class,
+}
+
 impl Placement<'_> {
     /// Puts a process there; `join` puts it into its holder, while it is in no real-time class.
     pub(super) fn take(

@@ -149,6 +149,11 @@ pub(crate) trait Held: Send {
     /// Takes a process, while it is in no real-time class.
     fn join(&self, pid: i32) -> Result<(), String>;
 
+    /// Takes one thread of a process, while it is in no real-time class.
+    fn join_thread(&self, _: i32) -> Result<(), String> {
+        Err("its enforcer holds whole processes".to_owned())
+    }
+
     /// The budget is held from now on at the latest.
     fn begin(&self) -> Result<(), String> {
         Ok(())

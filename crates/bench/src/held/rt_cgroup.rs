@@ -68,6 +68,10 @@ impl Held for RtGroup {
         self.add(pid).map_err(|error| error.to_string())
     }
 
+    fn join_thread(&self, thread: i32) -> Result<(), String> {
+        self.add_thread(thread).map_err(|error| error.to_string())
+    }
+
     fn end(self: Box<Self>) -> Result<(), String> {
         self.remove().map_err(|error| error.to_string())
     }

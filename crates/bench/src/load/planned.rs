@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use host::install::install;
+use host::sched::Class;
 use model::{LoadForm, LoadKind, LoadPlan, Requirement};
 
 use super::guard;
@@ -21,6 +22,8 @@ pub struct PlannedLoad {
     /// Cpus that it may use, ascending.
     pub cpus: Vec<u32>,
     pub(crate) built_in: bool,
+    /// The virtual machine that it runs in.
+    pub(crate) machine: Option<engine::Machine>,
 }
 
 impl PlannedLoad {
@@ -28,12 +31,30 @@ impl PlannedLoad {
         by_kind(self.plan.kind).needs_disk(self.built_in)
     }
 
-    /// Where it runs: `host`, or `cell (embedded)`.
+    /// Where it runs: `host`, or `cell (embedded)`, with the budget of one that is held.
     pub fn place(&self) -> String {
+        let held = self
+            .plan
+            .reservation
+            .map(|(budget, period)| format!(", held to {budget} every {period} by SCHED_DEADLINE"));
+        let held = held.unwrap_or_default();
+        let is_emulated = self.machine.as_ref().is_some_and(|machine| !machine.kvm);
+        let emulated = if is_emulated { ", emulated" } else { "" };
         match self.plan.cell {
             None => "host".to_owned(),
-            Some(engine) => format!("cell ({engine})"),
+            Some(engine) => format!("cell ({engine}{emulated}{held})"),
         }
+    }
+
+    /// The class that holds it to its budget.
+    pub(crate) fn class(&self) -> Option<Class> {
+        let ns = |time: model::Duration| time.ns().unsigned_abs();
+        let (budget, period) = self.plan.reservation?;
+        Some(Class::Deadline {
+            runtime_ns: ns(budget),
+            deadline_ns: ns(period),
+            period_ns: ns(period),
+        })
     }
 }
 
@@ -89,6 +110,7 @@ pub(crate) fn resolve(plan: &LoadPlan, allowed: &[u32]) -> Result<PlannedLoad, R
         form: form.unwrap_or_else(|| "built in".to_owned()),
         cpus,
         built_in,
+        machine: None,
     })
 }
 
@@ -210,5 +232,13 @@ mod tests {
             ("built in", true)
         );
         assert_eq!(planned.place(), "cell (embedded)");
+        assert_eq!(planned.class(), None);
+        let ms = |ms: i64| model::Duration::from_ns(ms * 1_000_000);
+        plan.reservation = Some((ms(1), ms(10)));
+        let planned = resolve(&plan, &[0]).unwrap();
+        let place = "cell (embedded, held to 1ms every 10ms by SCHED_DEADLINE)";
+        assert_eq!(planned.place(), place);
+        let class = planned.class().map(|class| class.to_string());
+        assert_eq!(class.as_deref(), Some("DEADLINE 1 ms/10 ms/10 ms"));
     }
 }

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use engine::{Cell, CellSpec, Rights};
+use host::sched::bandwidth::{self, GIVEN_BACK, set_class_when_free};
+use host::sched::{self, Class};
 use model::EngineKind;
 use probe::clock;
 use record::{Achieved, LoadRecord};
@@ -20,6 +22,8 @@ use crate::{BenchError, Place};
 
 /// Longest time from the start until a load is at work, ns.
 const START_NS: i64 = 30_000_000_000;
+/// Longest time from the start until the guest of a load has booted, ns.
+const BOOT_NS: i64 = 180_000_000_000;
 /// From the first sign of work until the load counts as up to speed, ns.
 const SETTLE_NS: i64 = 300_000_000;
 /// Longest time for a program to end normally and print its results, ns.
@@ -42,8 +46,11 @@ pub(crate) struct Start<'a> {
 /// A load that was started.
 pub(crate) struct Running {
     load: &'static dyn Load,
-    built_in: bool,
+    /// Whether it counts its work on the page.
+    counts: bool,
     in_cell: bool,
+    /// The class that holds it to its budget, and the cpus that it has.
+    held: Option<(Class, Vec<u32>)>,
     id: String,
     cell: Box<dyn Cell>,
     tally: Tally,
@@ -95,12 +102,14 @@ pub(crate) fn start(start: &Start<'_>) -> Result<Result<Running, String>, BenchE
         work_dir: work_dir.clone(),
         user: None,
         rights: Rights::default(),
-        machine: None,
+        machine: planned.machine.clone(),
     };
     let made = engine::by_kind(engine, &engine::Options::default()).create(&spec);
     Ok(made.map_err(|error| error.to_string()).map(|cell| Running {
         load,
-        built_in: planned.built_in,
+        // The page of a guest stays there.
+        counts: planned.built_in && planned.machine.is_none(),
+        held: planned.class().map(|class| (class, planned.cpus.clone())),
         in_cell: planned.plan.cell.is_some(),
         id: spec.id.clone(),
         cell,
@@ -139,7 +148,14 @@ fn command_line(planned: &PlannedLoad, setting: &Setting) -> String {
 
 fn words(start: &Start<'_>, load: &dyn Load) -> Vec<String> {
     let planned = start.planned;
-    let mut own = inside::words(planned.plan.kind, &start.setting, "/cell/tally");
+    let mut setting = start.setting.clone();
+    if planned.machine.is_some() {
+        setting.cpus = vec![0];
+    } else if planned.plan.reservation.is_some() {
+        // One thread, which gets all of them back with its class: the kernel takes none that is pinned.
+        setting.cpus.truncate(1);
+    }
+    let mut own = inside::words(planned.plan.kind, &setting, "/cell/tally");
     if planned.plan.cell.is_some() {
         return own;
     }
@@ -175,25 +191,60 @@ impl Running {
     /// # Errors
     /// When it does nothing for too long.
     pub(crate) fn wait_until_at_work(&self, stop: &mut dyn FnMut() -> bool) -> Result<(), String> {
+        let is_machine = self.in_cell && !self.counts;
         let at_work = || {
-            if self.built_in {
+            if self.counts {
                 self.tally.read()[0] > 0
+            } else if is_machine {
+                !self.cell.scheduled().is_empty()
             } else {
                 account::usage(self.pid()).cpu_ns > 0
             }
         };
-        let patience = clock::now() + START_NS;
+        let start_ns = if is_machine { BOOT_NS } else { START_NS };
+        let patience = clock::now() + start_ns;
         while !at_work() {
             if stop() {
                 return Ok(());
             }
             if clock::now() > patience {
-                return Err(format!("did nothing within {} s", START_NS / 1_000_000_000));
+                return Err(format!("did nothing within {} s", start_ns / 1_000_000_000));
             }
             clock::sleep_for(LOOK_NS);
         }
         clock::sleep_for(SETTLE_NS);
+        self.hold()
+    }
+
+    /// Has SCHED_DEADLINE hold its threads to its budget, if it has one, and asks the kernel whether it does.
+    fn hold(&self) -> Result<(), String> {
+        let Some((class, cpus)) = &self.held else {
+            return Ok(());
+        };
+        let threads = self.threads();
+        if threads.is_empty() {
+            return Err("has no thread that could be held".to_owned());
+        }
+        for thread in threads {
+            sched::set_affinity(thread, cpus).map_err(|error| error.to_string())?;
+            set_class_when_free(thread, class, GIVEN_BACK).map_err(|error| error.to_string())?;
+            let got = sched::get_class(thread).map_err(|error| error.to_string())?;
+            if got != *class {
+                return Err(format!("asked for {class}, the kernel reports {got}"));
+            }
+        }
         Ok(())
+    }
+
+    /// The threads that work: of a virtual machine those of its virtual cpus, else all but the first, which waits for them.
+    fn threads(&self) -> Vec<i32> {
+        let pid = self.pid();
+        match self.cell.scheduled() {
+            own if own != [pid] => own,
+            _ => (host::process::threads(pid).into_iter())
+                .filter(|thread| *thread != pid)
+                .collect(),
+        }
     }
 
     /// Looks at it before the cells are released.
@@ -218,7 +269,7 @@ impl Running {
 
     /// Only the built-in form tells when its last work was done.
     fn cycle_ns(&self) -> Option<i64> {
-        self.load.cycle_ns().filter(|_| self.built_in)
+        self.load.cycle_ns().filter(|_| self.counts)
     }
 
     fn look(&self) -> Look {
@@ -245,6 +296,12 @@ impl Running {
     pub(crate) fn stop(&mut self, record: &mut LoadRecord) -> Result<(), String> {
         if self.stopped {
             return Ok(());
+        }
+        if self.held.is_some() {
+            // The kernel may lose count of a deadline thread that ends in its class. One that has ended is no loss.
+            for thread in self.threads() {
+                let _ = bandwidth::release(thread);
+            }
         }
         self.ask_to_end();
         let log = self.log();
@@ -284,7 +341,7 @@ impl Running {
             None => after.at_ns - before.at_ns,
             Some(cycle_ns) => cycles_ns(before, after, cycle_ns),
         };
-        if self.built_in {
+        if self.counts {
             for (index, gauge) in self.load.gauges().iter().enumerate() {
                 let count = after.counts[index].saturating_sub(before.counts[index]);
                 let achieved = measured(gauge, count, counted_ns);
@@ -303,7 +360,7 @@ impl Running {
             value: 100.0 * cpu_ns as f64 / window.window_ns.max(1) as f64,
             window_ns: window.window_ns,
         });
-        let worked = if self.built_in {
+        let worked = if self.counts {
             after.counts[0] > before.counts[0]
         } else {
             cpu_ns > 0

@@ -1,6 +1,6 @@
 //! Which cpus the cells and loads of a trial run on.
 
-use model::{Experiment, InputError, TrialPlan};
+use model::{Experiment, InputError, Machine, TrialPlan};
 
 use crate::here::allowed_cpus;
 
@@ -61,6 +61,28 @@ pub(super) fn load_cpus(trial: &TrialPlan, allowed: &[u32], place: &str) -> Resu
         }
     }
     Ok(())
+}
+
+/// The same of QEMU's threads that execute no virtual cpu.
+pub(super) fn helper_cpus(
+    machine: &Machine,
+    allowed: &[u32],
+    place: &str,
+) -> Result<(), InputError> {
+    let absent = machine
+        .helpers
+        .cpus
+        .iter()
+        .find(|cpu| !allowed.contains(cpu));
+    absent.map_or(Ok(()), |absent| {
+        Err(InputError::new(
+            place,
+            format!(
+                "cpu {absent} of the machine's `helpers` does not exist, is offline, or may not be used by this process"
+            ),
+            format!("the usable cpus are {}", host::cpus::format_list(allowed)),
+        ))
+    })
 }
 
 pub(super) fn resolve_cpus(

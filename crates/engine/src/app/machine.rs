@@ -79,7 +79,14 @@ fn around(spec: &AppSpec, asked: &model::Machine, memory_bytes: Option<u64>) -> 
         _ => false,
     };
     let asks = if asks { "asks" } else { "-" };
-    let words = ["probe", "machine", &machine.name, &board.to_toml(), asks];
+    let words = [
+        "probe",
+        "machine",
+        &machine.name,
+        &board.to_toml(),
+        asks,
+        &machine.helpers,
+    ];
     around.args = words.map(str::to_owned).into();
     let target = Path::new(PROGRAM).join(program.file_name().unwrap_or_default());
     around.args.push(target.display().to_string());

@@ -49,6 +49,8 @@ pub struct Machine {
     pub vcpus: u32,
     /// Its memory, bytes.
     pub memory_bytes: u64,
+    /// QEMU's threads that execute no virtual cpu, as [`model::Helpers::to_word`] writes them.
+    pub helpers: String,
 }
 
 impl Machine {
@@ -103,6 +105,7 @@ impl Machine {
             board: board.to_toml(),
             kvm,
             why_not_kvm,
+            helpers: asked.helpers.to_word(),
         })
     }
 
@@ -205,9 +208,14 @@ pub fn boot_command(spec: &CellSpec) -> std::result::Result<Command, EngineError
 
 fn make(spec: &CellSpec) -> Result<Payload> {
     let mut command = command(spec, "bridge")?;
-    command.arg(threads(spec));
-    // Behind `probe`: what the machine runs, `run` or `set`.
-    begin(command, spec, spec.words.get(1..).unwrap_or_default())
+    let helpers = (spec.machine.as_ref()).map_or("", |machine| &machine.helpers);
+    command.arg(threads(spec)).arg(helpers);
+    // What the machine runs: `load`, or behind `probe`, `run` or `set`.
+    let words = match spec.words.split_first() {
+        Some((word, rest)) if word == "probe" => rest,
+        _ => &spec.words,
+    };
+    begin(command, spec, words)
 }
 
 /// A machine that runs.

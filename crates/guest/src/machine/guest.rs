@@ -353,6 +353,11 @@ impl Guest {
         }
     }
 
+    /// QEMU's process.
+    pub fn pid(&self) -> i32 {
+        self.qemu.id().cast_signed()
+    }
+
     /// How many messages of the guest were lost on the line.
     pub fn lost(&self) -> u64 {
         self.lost

@@ -34,7 +34,7 @@ pub(super) fn fault(tasks: &TaskLoad, trial: &TrialPlan) -> Option<(String, Stri
     {
         return Some((
             format!("trial `{name}` has `reserve`, but its cells are not plain processes"),
-            "only cells of engine bare can be held, and those of engine qemu by deadline; remove `reserve`, or set cells = [\"bare\"]"
+            "only cells of engine bare can be held, and those of engine qemu by deadline or rt-cgroup, which take single threads; remove `reserve`, or set cells = [\"bare\"]"
                 .to_owned(),
         ));
     }
@@ -52,7 +52,8 @@ pub(super) fn fault(tasks: &TaskLoad, trial: &TrialPlan) -> Option<(String, Stri
 
 /// Whether an enforcer holds task sets in cells of an engine: processes whole, virtual machines by the threads of their virtual cpus.
 fn holds(enforcer: Enforcer, engine: EngineKind) -> bool {
-    engine == EngineKind::Bare || (engine.is_machine() && enforcer == Enforcer::Deadline)
+    let by_threads = matches!(enforcer, Enforcer::Deadline | Enforcer::RtCgroup);
+    engine == EngineKind::Bare || (engine.is_machine() && by_threads)
 }
 
 impl Experiment {

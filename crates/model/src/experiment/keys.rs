@@ -278,7 +278,9 @@ static LOADS: Shape = Shape {
         "command": list(&Kind::Word), Without "required for `custom`", "program and arguments; only for `custom`";
         "cpus": CPUS, Without "all of them", "cpus that the load may use";
         "in": Kind::Choice(&names(&PLACES)), Default "\"host\"", "whether it runs on the host or in a cell";
-        "engine": Kind::Choice(&names_of!([], EngineKind::RUNTIMES)), Without "`embedded`", "engine that makes its cell; only with `in = \"cell\"`";
+        "engine": Kind::Choice(&names_of!([], EngineKind::OF_LOADS)), Without "`embedded`", "engine that makes its cell; only with `in = \"cell\"`";
+        "budget": PERIOD, Without "none", "of `cpu` in a cell: cpu time in every `period` to which SCHED_DEADLINE holds its one thread, or virtual cpu; both or neither";
+        "period": PERIOD, Without "none", "time between refills of the budget, which is at most as long";
     },
 };
 

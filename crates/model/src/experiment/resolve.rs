@@ -4,7 +4,7 @@ use super::work::checked;
 use super::{scale_override, turns::ten_thousandths};
 use crate::{
     Class, Duration, Enforcer, Experiment, InputError, Keep, Limits, LoadKind, LoadPlan, Overrides,
-    ProgramLoad, Scale, Timetable, Turns, Work,
+    ProgramLoad, Scale, Timetable, TrialPlan, Turns, Work,
 };
 
 /// Up to this number of trials, a smoke run repeats each at full length; more are shorter, or run once if they take no
@@ -353,6 +353,15 @@ impl Overrides {
 }
 
 impl Experiment {
+    /// Leaves out trials with virtual machines, which take seconds to boot, if there are others.
+    pub fn without_machines(&mut self) {
+        let is_other = |trial: &TrialPlan| !trial.engines().any(|engine| engine.is_machine());
+        if self.trials.iter().any(is_other) {
+            self.trials.retain(is_other);
+            self.keep_known_baseline();
+        }
+    }
+
     /// The first remaining trial becomes the baseline if the baseline was removed.
     pub(crate) fn keep_known_baseline(&mut self) {
         if let (None, Some(first)) = (self.trial(&self.baseline), self.trials.first()) {
@@ -481,6 +490,27 @@ mod tests {
                 format!("--priority: the priority is {priority}; it must be 1 to 99")
             );
         }
+    }
+
+    #[test]
+    fn machines_are_left_out_where_something_else_is_there() {
+        let with = |cells: &[&str]| {
+            let trials: String = (cells.iter().enumerate())
+                .map(|(at, cells)| format!("[[trial]]\nname = \"t{at}\"\ncells = [{cells}]\n"))
+                .collect();
+            let text = format!("schema = 1\nname = \"x\"\n[workload]\nkind = \"timer\"\n{trials}");
+            let mut e = Experiment::parse("x", &text).unwrap();
+            e.without_machines();
+            let names: Vec<String> = e.trials.into_iter().map(|trial| trial.name).collect();
+            (e.baseline, names.join(" "))
+        };
+        let said = |baseline: &str, names: &str| (baseline.to_owned(), names.to_owned());
+        let machine = "\"qemu\"";
+        assert_eq!(
+            with(&[machine, "\"bare\"", "\"crun\""]),
+            said("t1", "t1 t2")
+        );
+        assert_eq!(with(&[machine, machine]), said("t0", "t0 t1"));
     }
 
     #[test]

@@ -71,6 +71,12 @@ impl TrialPlan {
         (place < self.cells.len()).then_some(place)
     }
 
+    /// The engines of its cells, and of those that its loads run in.
+    pub fn engines(&self) -> impl Iterator<Item = EngineKind> {
+        let of_loads = self.loads.iter().filter_map(|load| load.cell);
+        self.cells.iter().copied().chain(of_loads)
+    }
+
     /// Its loads in one word, such as `cpu+disk`; `idle` for none.
     pub fn load_name(&self) -> String {
         load::names(&self.loads)

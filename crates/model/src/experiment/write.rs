@@ -160,6 +160,9 @@ fn load(load: &LoadPlan) -> String {
     if let Some(engine) = load.cell {
         parts.push(format!("in = \"cell\", engine = {}", quoted(engine.name())));
     }
+    if let Some((budget, period)) = load.reservation {
+        parts.push(format!("budget = \"{budget}\", period = \"{period}\""));
+    }
     format!("{{ {} }}", parts.join(", "))
 }
 

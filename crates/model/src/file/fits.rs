@@ -259,7 +259,7 @@ mod tests {
         let load = "schema = 1\nname = \"x\"\nworkload = { kind = \"timer\" }\n[[trial]]\ncells = [\"bare\"]\n\
                     load = { kind = \"cpu\", in = \"cell\", engine = \"docker\" }\n";
         let faults = crate::Experiment::parse("x.toml", load).unwrap_err();
-        let expected = "x.toml:6: unknown engine `docker`; it is one of embedded, crun, runc";
+        let expected = "x.toml:6: unknown engine `docker`; it is one of embedded, crun, runc, qemu";
         assert_eq!(faults.to_string(), expected);
     }
 }

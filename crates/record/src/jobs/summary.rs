@@ -3,7 +3,7 @@
 use model::{EngineKind, LoadKind, Requirement};
 use serde::{Deserialize, Serialize};
 
-use super::trial::HeldBy;
+use super::trial::{EMULATED, HeldBy};
 use crate::document::Document;
 pub use crate::ground::{Metric, NotMeasured};
 use crate::run::Resumption;
@@ -177,6 +177,16 @@ pub struct CellSummary {
     /// Values of histograms besides the metrics; `None` if samples were kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histograms: Option<HistogramSummary>,
+}
+
+impl CellSummary {
+    /// The end of its name in tables where it is a virtual machine whose instructions were translated, else nothing.
+    pub fn caution(&self) -> &'static str {
+        match self.label.ends_with(EMULATED) {
+            true => EMULATED,
+            false => "",
+        }
+    }
 }
 
 /// One metric of a cell compared with the baseline, from neighbouring turns.
@@ -414,10 +424,20 @@ pub struct PointSummary {
     pub period_ns: i64,
     /// Whether its cpu was kept free of other work.
     pub isolated: bool,
+    /// The virtual machine that it is, such as `qemu, linux-image-amd64 (emulated)`; absent if it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// The primary metric divided by that of the same engine, cpu, load and period with a cpu that was not kept free.
     pub against_shared: Option<stats::Comparison>,
     /// Counters read beside the cell, compared with its primary metric.
     pub counters: Vec<CounterSummary>,
+}
+
+impl PointSummary {
+    /// Its engine, or the virtual machine that it is.
+    pub fn made_by(&self, engine: EngineKind) -> &str {
+        self.machine.as_deref().unwrap_or(engine.name())
+    }
 }
 
 /// The interval of one value of a counter.

@@ -13,6 +13,9 @@ use crate::ground::{Budget, Machine, Reacted};
 /// Schema of `trial.json`.
 pub const TRIAL_SCHEMA: u64 = 1;
 
+/// The end of the name of a cell that is an emulated machine.
+pub(crate) const EMULATED: &str = " (emulated)";
+
 /// [`TrialRecord::failure`] or [`TrialRecord::cut_off`] of a trial that the user ended.
 pub const INTERRUPTED: &str = "interrupted";
 
@@ -145,6 +148,51 @@ pub struct MachineRecord {
     pub clock_error_ns: i64,
     /// The same difference after the jobs, less the one before, ns.
     pub clock_drift_ns: i64,
+    /// QEMU's threads that execute no virtual cpu, after the jobs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub helpers: Vec<HelperRecord>,
+}
+
+/// A thread of QEMU that executes no virtual cpu, as the kernel reports it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HelperRecord {
+    /// Its name.
+    pub name: String,
+    /// Its class, such as `OTHER`.
+    pub class: String,
+    /// Cpus that it may use.
+    pub cpus: Vec<u32>,
+}
+
+impl HelperRecord {
+    /// Those of a QEMU whose virtual cpus are executed by `vcpus`; the threads of virtual cpus may also be known by their names.
+    pub fn of(qemu: i32, vcpus: &[i32]) -> Vec<HelperRecord> {
+        let threads = host::process::threads(qemu).into_iter();
+        let others = threads.filter(|thread| !vcpus.contains(thread));
+        let known = |thread| {
+            Some(HelperRecord {
+                name: host::process::name(thread)?,
+                class: host::sched::get_class(thread).ok()?.to_string(),
+                cpus: host::sched::get_affinity(thread).ok()?,
+            })
+        };
+        let is_helper = |helper: &HelperRecord| !helper.name.starts_with("CPU ");
+        others.filter_map(known).filter(is_helper).collect()
+    }
+
+    /// Their classes and cpus, each once, such as `OTHER on cpu 0`.
+    pub fn together(all: &[HelperRecord]) -> String {
+        let mut kinds: Vec<String> = Vec::new();
+        for helper in all {
+            let plural = if helper.cpus.len() == 1 { "" } else { "s" };
+            let cpus = host::cpus::format_list(&helper.cpus);
+            let kind = format!("{} on cpu{plural} {cpus}", helper.class);
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        kinds.join(", ")
+    }
 }
 
 /// One cell of a trial.
@@ -191,7 +239,7 @@ impl CellRecord {
     /// What belongs behind its name everywhere: whether it is a virtual machine whose instructions were translated.
     pub fn caution(&self) -> &'static str {
         match self.machine.as_ref().is_some_and(|machine| !machine.kvm) {
-            true => " (emulated)",
+            true => EMULATED,
             false => "",
         }
     }

@@ -27,8 +27,9 @@ use study::JobsStudy;
 use text::units::Unit;
 
 /// Every figure, in the order of the report.
-const FIGURES: [fn(&JobsStudy) -> Option<Figure>; 16] = [
+const FIGURES: [fn(&JobsStudy) -> Option<Figure>; 17] = [
     normalised::draw,
+    normalised::interference,
     max_bars::draw,
     cpu_histograms::draw,
     counters::of_activations,

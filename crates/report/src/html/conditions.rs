@@ -62,8 +62,8 @@ fn moments<'a>(found: &Conditions<'a>, title: &str) -> Table<(Row<'a>, &'a stats
     .head("load", |((point, _), _)| point.load.as_str())
     .number("period", |((point, _), _)| period(point.period_ns))
     .text("cpu", |((point, _), _)| kept_free(point))
-    .text("engine", |((_, cell), _)| {
-        named(cell.engine.name(), cell.real_time)
+    .text("engine", |((point, cell), _)| {
+        named(point.made_by(cell.engine), cell.real_time)
     })
     .times("min", |(_, s)| Some(s.min_ns as f64))
     .times("mean", |(_, s)| Some(s.mean_ns))

@@ -287,3 +287,38 @@ fn a_task_is_compared_with_the_same_one_of_the_same_cell() {
         other.notes
     );
 }
+
+#[test]
+fn a_task_with_and_without_interference_is_in_one_panel() {
+    let base = tempfile::tempdir().unwrap();
+    let two = SET.replace("POLICY", "fifo").replace(
+        "[[trial]]\n",
+        "[[trial]]\nname = \"beside\"\ncells = [\"bare\"]\nload = \"cpu\"\n[[trial]]\n",
+    );
+    let mut run = Synthetic::with(base.path(), &two, &provenance());
+    let threads = |response_ns| {
+        let one = |id, name| thread(id, name, "FIFO 79", 4_000_000, 4_000_000, response_ns);
+        vec![one("1-a", "a"), one("2-b", "b")]
+    };
+    run.trial("beside", 1, threads(9_000_000));
+    let drawn = |run: &Synthetic| {
+        let files = timecell_report::figures(&study(&run.run).unwrap());
+        let found = files
+            .into_iter()
+            .find(|(name, _)| name == "interference.svg");
+        found.map(|(_, svg)| svg)
+    };
+    assert_eq!(drawn(&run), None, "there is nothing to compare with");
+    run.trial("bare", 1, threads(6_000_000));
+    let svg = drawn(&run).unwrap();
+    assert!(svg.contains("a with and without interference"), "{svg}");
+    // One panel, and in it a curve for each trial, which has a name.
+    assert_eq!(svg.matches("share of jobs<").count(), 1, "{svg}");
+    for trial in ["beside", "bare"] {
+        assert!(
+            svg.contains(&format!("<title>{trial}</title>")),
+            "{trial}: {svg}"
+        );
+    }
+    assert!(!svg.contains("<title>b</title>"), "{svg}");
+}

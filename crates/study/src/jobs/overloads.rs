@@ -33,7 +33,10 @@ pub(super) fn study(source: &Source, cells: &[CellSummary]) -> Result<Vec<String
             cell.task.as_ref().map_or_else(own, |task| task.period_ns)
         };
         let throttled = limit.map_or_else(BTreeMap::new, |limit| {
-            let mut demands = demands(source, &of_trial, &period_ns);
+            // Tasks of a set in a virtual machine are on its cpus, not on these.
+            let here = |cell: &&&CellSummary| cell.task.is_none() || !cell.engine.is_machine();
+            let here: Vec<&CellSummary> = of_trial.iter().filter(here).copied().collect();
+            let mut demands = demands(source, &here, &period_ns);
             demands.retain(|_, demand| *demand > limit.share());
             demands
         });

@@ -45,6 +45,10 @@ pub(super) fn study(source: &Source, cells: &[CellSummary]) -> Vec<PointSummary>
             load: trial.load_name(),
             period_ns: source.task_of(trial, &cell.cell).period.ns(),
             isolated: trial.isolate,
+            machine: cell.engine.is_machine().then(|| {
+                let said = plan.machine_of(trial).said();
+                format!("{}{said}{}", cell.engine, cell.caution())
+            }),
             against_shared: None,
             counters: Vec::new(),
         });

@@ -105,6 +105,8 @@ pub(crate) fn beside_own(own: &[Own], machine: String) -> Beside {
     set_beside(&published(), own, machine)
 }
 
+const NO_ENGINE: &str = "timecell has no engine that corresponds";
+
 fn set_beside(all: &Published, own: &[Own], machine: String) -> Beside {
     let (mut blocks, mut without) = (Vec::new(), Vec::new());
     for group in &all.groups {
@@ -130,6 +132,17 @@ fn set_beside(all: &Published, own: &[Own], machine: String) -> Beside {
             }
         }
         if !lines.is_empty() {
+            // A reader of the others misses these.
+            for (reason, _) in reasons.iter_mut().filter(|known| known.0 == NO_ENGINE) {
+                let without = group.values.iter().filter(|figure| figure.engine.is_none());
+                let named: Vec<String> = without
+                    .map(|figure| {
+                        let (kind, printed) = (figure.kind.title(), group.printed(figure));
+                        format!("{}: {kind} {printed}", figure.subject)
+                    })
+                    .collect();
+                *reason = format!("{NO_ENGINE} to {}", named.join(", "));
+            }
             blocks.push(Block {
                 published_by: by.clone(),
                 place: group.place.clone(),
@@ -165,7 +178,7 @@ fn counterparts(group: &Group, figure: &Figure, own: &[Own]) -> Result<Vec<Ours>
         figure.engine.is_none() && figure.series.is_none() && figure.part.is_some();
     if group.metric != About::StartSkew && !of_every_subject {
         let Some(engine) = figure.engine else {
-            return Err("timecell has no engine that corresponds".to_owned());
+            return Err(NO_ENGINE.to_owned());
         };
         let subject = figure.series.as_deref().unwrap_or(engine.name());
         // A virtual machine that was emulated says so behind its name.
@@ -195,6 +208,15 @@ fn counterparts(group: &Group, figure: &Figure, own: &[Own]) -> Result<Vec<Ours>
         left.retain(|o| o.size.is_none_or(|own| own == size));
         if left.is_empty() {
             return Err(format!("the sweep has no {size}"));
+        }
+    }
+    if let Some(preempt_rt) = figure.preempt_rt {
+        left.retain(|o| o.preempt_rt == Some(preempt_rt));
+        if left.is_empty() {
+            let kind = if preempt_rt { "a" } else { "no" };
+            return Err(format!(
+                "the run has no guest with {kind} PREEMPT_RT kernel"
+            ));
         }
     }
     let cells = group.cells_of(figure);
@@ -359,6 +381,7 @@ mod tests {
                 subject: None,
                 part: None,
                 threads: None,
+                preempt_rt: None,
                 cells: mix.len() as u32,
                 mix: mix.to_vec(),
                 load: "idle".to_owned(),

@@ -1,6 +1,6 @@
 //! The numbers of a run that can be shown beside published figures.
 
-use model::{Bytes, EngineKind, Experiment, Size, TrialPlan, Work};
+use model::{Bytes, EngineKind, Experiment, Machine, Size, TrialPlan, Work};
 use record::series::{Quantity, SeriesFigure, SeriesSummary, Swept};
 use record::summary::{Metric, RunSummary};
 use text::units::time;
@@ -23,6 +23,8 @@ pub(crate) struct Own {
     pub part: Option<String>,
     /// Threads of the computation.
     pub threads: Option<u32>,
+    /// Whether the kernel of its guest is a PREEMPT_RT one; `None`: it has no guest, or that is not known.
+    pub preempt_rt: Option<bool>,
     /// Cells of the trial.
     pub cells: u32,
     /// Their engines, sorted by name; empty where there is no trial.
@@ -66,21 +68,26 @@ pub(super) fn numbers(summary: &RunSummary, plan: &Experiment) -> Vec<Own> {
                 (Kind::P99, quantile(0.99)),
                 (Kind::Max, Some(s.max_ns as f64)),
             ] {
-                all.extend(value.map(|value| Own {
-                    about,
-                    kind,
-                    label: cell.label.clone(),
-                    engine: Some(cell.engine),
-                    subject: None,
-                    part: None,
-                    threads: None,
-                    cells: trial.cells.len() as u32,
-                    mix: mix(trial),
-                    load: trial.load_name(),
-                    period_us,
-                    size: None,
-                    real_time: cell.real_time,
-                    value,
+                all.extend(value.map(|value| {
+                    Own {
+                        about,
+                        kind,
+                        label: cell.label.clone(),
+                        engine: Some(cell.engine),
+                        subject: None,
+                        part: None,
+                        threads: None,
+                        preempt_rt: (cell.engine.is_machine())
+                            .then(|| has_rt_guest(&plan.machine_of(trial)))
+                            .flatten(),
+                        cells: trial.cells.len() as u32,
+                        mix: mix(trial),
+                        load: trial.load_name(),
+                        period_us,
+                        size: None,
+                        real_time: cell.real_time,
+                        value,
+                    }
                 }));
             }
         }
@@ -100,6 +107,7 @@ pub(super) fn numbers(summary: &RunSummary, plan: &Experiment) -> Vec<Own> {
             subject: None,
             part: None,
             threads: None,
+            preempt_rt: None,
             cells: skew.cells,
             mix: trial.map(mix).unwrap_or_default(),
             load: trial.map_or_else(|| "idle".to_owned(), |trial| trial.load_name()),
@@ -110,6 +118,16 @@ pub(super) fn numbers(summary: &RunSummary, plan: &Experiment) -> Vec<Own> {
         }));
     }
     all
+}
+
+/// Whether the kernel of a machine is a PREEMPT_RT one, by its name; the boards that come with timecell have one. `None`: its name does
+/// not tell.
+fn has_rt_guest(machine: &Machine) -> Option<bool> {
+    match &machine.kernel {
+        Some(kernel) if kernel.contains('/') => None,
+        Some(package) => Some(package.contains("-rt")),
+        None => (!machine.board().contains('/')).then_some(true),
+    }
 }
 
 fn mix(trial: &TrialPlan) -> Vec<EngineKind> {
@@ -155,6 +173,7 @@ pub(super) fn single(summary: &SeriesSummary) -> Vec<Own> {
                 subject: Some(subject.to_owned()),
                 part: Some(figure.part.clone()),
                 threads: what.threads,
+                preempt_rt: None,
                 cells: 1,
                 mix: Vec::new(),
                 load: what.load.to_owned(),
@@ -241,6 +260,7 @@ fn effects(summary: &SeriesSummary) -> Vec<Own> {
             engine: engine_of(&from.of),
             subject: Some(from.of.clone()),
             part: Some(part),
+            preempt_rt: None,
             threads: None,
             cells: 1,
             mix: Vec::new(),
@@ -303,6 +323,24 @@ fn what(scenario: &str, figure: &SeriesFigure) -> Option<What> {
 mod tests {
     use super::*;
     use record::series::SERIES_SUMMARY_SCHEMA;
+
+    #[test]
+    fn the_kernel_of_a_guest_is_told_by_its_package() {
+        let machine = |board: Option<&str>, kernel: Option<&str>| Machine {
+            board: board.map(str::to_owned),
+            kernel: kernel.map(str::to_owned),
+            ..Machine::default()
+        };
+        let of = |board, kernel| has_rt_guest(&machine(board, kernel));
+        assert_eq!(of(None, None), Some(true));
+        assert_eq!(of(Some("q35"), Some("linux-image-amd64")), Some(false));
+        assert_eq!(
+            of(Some("./own.toml"), Some("linux-image-rt-arm64")),
+            Some(true)
+        );
+        assert_eq!(of(Some("./own.toml"), None), None);
+        assert_eq!(of(None, Some("/boot/vmlinuz-rt")), None);
+    }
 
     #[test]
     fn of_a_start_up_run_the_whole_counts_and_its_shares_do_not() {

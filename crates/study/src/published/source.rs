@@ -177,6 +177,8 @@ pub struct Figure {
     pub period_us: Option<u64>,
     /// Threads of the computation.
     pub threads: Option<u32>,
+    /// Whether the kernel of the guest is a PREEMPT_RT one; of virtual machines.
+    pub preempt_rt: Option<bool>,
     /// The engines of all cells that ran together, sorted by name; empty where not said.
     #[serde(default)]
     pub mix: Vec<model::EngineKind>,

@@ -30,6 +30,7 @@ fn numbers(point: &ScalePoint) -> Vec<Own> {
         part: Some("cells".to_owned()),
         mix: Vec::new(),
         threads: None,
+        preempt_rt: None,
         cells: point.count,
         load: "idle".to_owned(),
         period_us: None,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use record::trial::HelperRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::assume::{Assumption, State};
@@ -128,6 +129,9 @@ pub struct CellStatus {
     /// Its parts that are not held, as clauses: tasks without a thread, threads of a class that has no budget.
     #[serde(default)]
     pub unheld: Vec<String>,
+    /// Of a virtual machine that runs: QEMU's threads that execute no virtual cpu.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub helpers: Vec<HelperRecord>,
     /// The bounds of its tasks.
     #[serde(default)]
     pub bounds: Vec<BoundStatus>,
@@ -299,6 +303,7 @@ impl CellStatus {
             guarantee: None,
             mutexes: None,
             unheld: Vec::new(),
+            helpers: Vec::new(),
             bounds: Vec::new(),
             last_end: known.and_then(|known| known.last_end.as_ref()).map(
                 |(generation, at, end)| LastEnd {

@@ -1,6 +1,7 @@
 //! The state of the mission, put together for clients.
 
 use engine::Cell as _;
+use record::trial::HelperRecord;
 
 use super::cell::Live;
 use super::keeper::Keeper;
@@ -41,6 +42,9 @@ impl Keeper<'_> {
             if let Some(live) = version.phase.live() {
                 show_live(&mut status, live, version, known);
                 status.bounds = self.bounds(at, with_assumptions);
+                if cell.engine.is_machine() {
+                    status.helpers = helpers(live);
+                }
             } else {
                 status.pid = None;
                 status.started_unix_ns = None;
@@ -118,6 +122,15 @@ impl Keeper<'_> {
             cells,
         }
     }
+}
+
+/// QEMU's threads in a cell that execute no virtual cpu.
+fn helpers(live: &Live) -> Vec<HelperRecord> {
+    let is_qemu = |thread: &i32| {
+        host::process::name(*thread).is_some_and(|name| name.starts_with("qemu-system"))
+    };
+    let first = live.inside.threads().into_iter().find(is_qemu);
+    first.map_or_else(Vec::new, |qemu| HelperRecord::of(qemu, &[]))
 }
 
 fn show_live(status: &mut CellStatus, live: &Live, version: &Cell, known: Option<&Known>) {

@@ -251,9 +251,11 @@ fn scenarios_are_commands_of_bench_and_in_the_docs() {
 
 #[test]
 fn the_examples_are_read() {
-    let (experiment, set) = ("examples/experiment.toml", "examples/taskset.toml");
-    let read = model::Experiment::parse(experiment, &text(experiment));
-    assert!(read.is_ok(), "{read:?}");
+    for experiment in ["examples/experiment.toml", "examples/machines.toml"] {
+        let read = model::Experiment::parse(experiment, &text(experiment));
+        assert!(read.is_ok(), "{read:?}");
+    }
+    let set = "examples/taskset.toml";
     let read = model::taskset::TaskSet::parse(set, &text(set));
     assert!(read.is_ok(), "{read:?}");
 }

@@ -49,6 +49,9 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
 fn measure(what: &str, options: &Experiment) -> Result<Ended, CommandError> {
     let Judged { judge, measured } = &options.run;
     let mut experiment = scenario::find(what)?;
+    if options.trials.engine.is_empty() && scenario::way(what).is_some() {
+        experiment.without_machines();
+    }
     (options.trials.set.iter()).try_for_each(|assignment| experiment.assign(assignment))?;
     if let (Some(tasks), Some(policy)) = (&mut experiment.tasks, options.set.policy) {
         // Before the set is read, because the tasks that can be run depend on it.

@@ -2,6 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use record::trial::HelperRecord;
 use report::grouped;
 use supervise::assume::State;
 use supervise::control::{
@@ -112,6 +113,7 @@ fn text(status: &Status) -> String {
     for cell in &status.cells {
         rows.push(row(cell));
         rows.extend(tasks(cell).iter().map(task_row));
+        rows.extend(helpers_row(cell));
     }
     rows.extend((status.supervisor.as_ref()).and_then(supervisor));
     let widths: Vec<usize> = (0..rows[0].len())
@@ -235,6 +237,14 @@ fn task_row(task: &Task<'_>) -> Vec<String> {
         .chain(figures)
         .chain([String::new()])
         .collect()
+}
+
+/// QEMU's threads that execute no virtual cpu, if the cell is a virtual machine that runs.
+fn helpers_row(cell: &CellStatus) -> Option<Vec<String>> {
+    let blank = std::iter::repeat_n(String::new(), 12);
+    let name = std::iter::once("  QEMU's other threads".to_owned());
+    let helpers = HelperRecord::together(&cell.helpers);
+    (!helpers.is_empty()).then(|| name.chain(blank).chain([helpers]).collect())
 }
 
 /// Jobs, late ones, skipped releases, the longest response time, and the bound; `-`: there is none.

@@ -270,6 +270,9 @@ fn a_virtual_machine_is_measured_as_a_cell(dir: &Path) {
     assert_eq!(cell["machine"]["memory_bytes"], 320 << 20, "{cell}");
     assert_eq!(cell["machine"]["kvm"], false, "{cell}");
     assert_eq!(cell["set_by"], "guest");
+    let helpers = cell["machine"]["helpers"].as_array().unwrap();
+    assert!(helpers.iter().all(|helper| helper["class"] == "OTHER"));
+    assert!(!helpers.is_empty(), "{cell}");
     let path = run.join("trials/2/1-qemu.samples");
     let samples = record::samples::read(&path).unwrap();
     assert_eq!(samples.header.count + samples.header.skipped, 40);
@@ -432,7 +435,8 @@ fn a_machine_of_a_mission_is_held_and_comes_back(dir: &Path) {
     let script = "echo the guest runs; exec sleep 1000";
     let cells = format!(
         "enforcer = \"deadline\"\n{}[[cell]]\nname = \"guest\"\nengine = \"qemu\"\nimage = {{ binary = \"busybox\" }}\n\
-        args = [\"sh\", \"-c\", \"{script}\"]\nmachine = {{ board = \"pvh\" }}\n\
+        args = [\"sh\", \"-c\", \"{script}\"]\n\
+        machine = {{ board = \"pvh\", helpers = {{ class = \"batch\" }} }}\n\
         restart = {{ policy = \"always\", limit = 9 }}\n\
         [[cell.task]]\nname = \"cpu\"\nwcet = \"60ms\"\nperiod = \"100ms\"\n",
         shell(
@@ -469,6 +473,17 @@ fn a_machine_of_a_mission_is_held_and_comes_back(dir: &Path) {
         1,
         "the thread of its virtual cpu, and no other"
     );
+    let helpers = || {
+        let said = ask(dir, &["ps", "--json"]).out;
+        let status: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let all = status["cells"][1]["helpers"].as_array().cloned();
+        let all = all.unwrap_or_default();
+        assert!(!all.is_empty(), "{said}");
+        for helper in &all {
+            assert_eq!(helper["class"], "BATCH", "{helper}");
+        }
+    };
+    helpers();
     // Killed, and then hung.
     let (mut last, mut lives) = (first, 1);
     for (signal, said) in [
@@ -484,6 +499,7 @@ fn a_machine_of_a_mission_is_held_and_comes_back(dir: &Path) {
         logged(said, 1);
         lives += 1;
         logged("the guest runs", lives);
+        helpers();
     }
     up.end();
     nothing_is_left(dir);

@@ -135,8 +135,6 @@ pub(super) fn machine_fault(
     let fits = |work: Work| matches!(work, Work::Mac { .. } | Work::Timer | Work::Busy);
     let (what, fix) = if experiment.keep != Keep::Samples {
         ("keep every sample", "set record = \"samples\"")
-    } else if experiment.turns.is_some() {
-        ("do not take turns", "remove [turns]")
     } else if experiment.counters != Counters::None {
         ("have no counters to read", "remove `counters`")
     } else if !works().chain([experiment.workload.work]).all(fits) {

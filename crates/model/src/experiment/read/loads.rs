@@ -97,6 +97,27 @@ fn full(table: &Node<'_>, faults: &mut Faults<'_>) -> Option<LoadPlan> {
             "set in = \"cell\" or remove the line",
         );
     }
+    load.reservation = table.time("budget").zip(table.time("period"));
+    let is_held = table.says("budget") || table.says("period");
+    if is_held && (kind != LoadKind::Cpu || !in_cell) {
+        fault(
+            &["budget", "period"],
+            "only the load `cpu` in a cell can be held to a budget".to_owned(),
+            "set kind = \"cpu\" and in = \"cell\", or remove the lines",
+        );
+    } else if table.says("budget") != table.says("period") {
+        fault(
+            &["budget", "period"],
+            "a load that is held has both `budget` and `period`".to_owned(),
+            "add the other, or remove both",
+        );
+    } else if let Some((budget, period)) = load.reservation.filter(|(own, of)| own > of) {
+        fault(
+            &["budget"],
+            format!("the budget of {budget} exceeds its period of {period}"),
+            "give at most the period",
+        );
+    }
     let is_custom = kind == LoadKind::Custom;
     if is_custom && load.command.first().is_none_or(String::is_empty) {
         let (what, fix) = table.lacks("command", "[\"stress\", \"-c\", \"1\"]");

@@ -20,7 +20,7 @@ baseline = "one"
 record = "histogram"
 interval = "30s"
 rootless_user = "ann"
-machine = { board = "q35", vcpus = 2, memory = "1GiB", kernel = "linux-image-amd64", accel = "tcg" }
+machine = { board = "q35", vcpus = 2, memory = "1GiB", kernel = "linux-image-amd64", accel = "tcg", helpers = { class = "idle", cpus = [0] } }
 until = ["latency.p99 < 1ms"]
 counters = "window"
 workload = { kind = "mac", steps = 9, jobs = 7, period = "2ms", pacing = "periodic", deadline = "1ms" }
@@ -34,12 +34,12 @@ jobs = 3
 isolate = true
 cpus = [3]
 per_cpu = true
-machine = { board = "q35", vcpus = 2, memory = "1GiB", kernel = "linux-image-amd64", accel = "tcg" }
+machine = { board = "q35", vcpus = 2, memory = "1GiB", kernel = "linux-image-amd64", accel = "tcg", helpers = { class = "idle", cpus = [0] } }
 [[trial]]
 name = "two"
 cells = ["bare"]
 copies = 2
-load = { kind = "ipc", in = "cell", engine = "crun" }
+load = { kind = "cpu", in = "cell", engine = "crun", budget = "1ms", period = "10ms" }
 "#,
     r#"schema = 1
 name = "set"

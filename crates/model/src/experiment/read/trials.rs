@@ -290,6 +290,24 @@ mod tests {
     }
 
     #[test]
+    fn a_load_in_a_cell_may_be_held_to_a_budget() {
+        let held = "[[trial]]\ncells = [\"bare\"]\nloads = [{ kind = \"cpu\", in = \"cell\", engine = \"qemu\", \
+                    budget = \"1.5ms\", period = \"10ms\" }]\n";
+        let experiment = parse(held).unwrap();
+        let trial = &experiment.trials[0];
+        let own = trial.loads[0]
+            .reservation
+            .map(|(budget, period)| (budget.ns(), period.ns()));
+        assert_eq!(own, Some((1_500_000, 10_000_000)));
+        let engines: Vec<EngineKind> = trial.engines().collect();
+        assert_eq!(engines, [EngineKind::Bare, EngineKind::Qemu]);
+        assert_eq!(
+            Experiment::parse("again", &experiment.to_toml()),
+            Ok(experiment)
+        );
+    }
+
+    #[test]
     fn a_faulty_load_or_matrix_names_its_line_and_the_fix() {
         let trial = |line: &str| refused(&format!("[[trial]]\ncells = [\"bare\"]\n{line}\n"));
         for (message, expected) in [
@@ -319,6 +337,23 @@ mod tests {
                 trial("load = { kind = \"cpu\", form = \"program\", in = \"cell\" }"),
                 "x.toml:7: a cell contains nothing but timecell, so only built-in loads can run \
                  in it; set form = \"built-in\" or in = \"host\"",
+            ),
+            (
+                trial(
+                    "load = { kind = \"ipc\", in = \"cell\", budget = \"1ms\", period = \"10ms\" }",
+                ),
+                "x.toml:7: only the load `cpu` in a cell can be held to a budget; set kind = \"cpu\" and in = \"cell\", or \
+                 remove the lines",
+            ),
+            (
+                trial("load = { kind = \"cpu\", in = \"cell\", budget = \"1ms\" }"),
+                "x.toml:7: a load that is held has both `budget` and `period`; add the other, or remove both",
+            ),
+            (
+                trial(
+                    "load = { kind = \"cpu\", in = \"cell\", budget = \"2ms\", period = \"1ms\" }",
+                ),
+                "x.toml:7: the budget of 2ms exceeds its period of 1ms; give at most the period",
             ),
             (
                 trial("load = { kind = \"cpu\", cpu = [1] }"),

@@ -35,6 +35,13 @@ pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut 
         let fix = "remove it; the guest runs only its program, with all rights there";
         faults.report(at, &[key], what, fix);
     }
+    let helpers = &cell.machine.helpers.cpus;
+    let outside = helpers.iter().find(|cpu| !cell.cpus.contains(cpu));
+    if let Some(cpu) = outside.filter(|_| !cell.cpus.is_empty()) {
+        let what = format!("cpu {cpu} of the machine's `helpers` is not the cell's");
+        let fix = "name some of the cell's `cpus`, or add it to them";
+        faults.report(&place.key("machine"), &["helpers"], what, fix);
+    }
     let (tasks, vcpus) = (cell.tasks.len(), cell.machine.vcpus);
     if tasks == 0 && runs_by_deadline(mission, cell) {
         let what = "under SCHED_DEADLINE each virtual cpu has a reservation of its own";

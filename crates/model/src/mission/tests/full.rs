@@ -120,7 +120,7 @@ reservation = { budget = "1ms", period = "10ms" }
 name = "ears"
 image = { binary = "bin/ears" }
 engine = "qemu"
-machine = { board = "pvh", vcpus = 2, memory = "256MiB", kernel = "linux-image-amd64", accel = "tcg" }
+machine = { board = "pvh", vcpus = 2, memory = "256MiB", kernel = "linux-image-amd64", accel = "tcg", helpers = { class = "idle", cpus = [1] } }
 reservation = { budget = "1ms", period = "10ms" }
 
 [[cell.health]]

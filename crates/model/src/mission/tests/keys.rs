@@ -149,6 +149,7 @@ fn spot(shape: &Shape) -> (&'static str, &'static str) {
         "cell" => ("name = \"pilot\"\n", "name = \"pilot\"\nKEY\n"),
         "image" => ("{ rootfs =", "{ KEY, rootfs ="),
         "machine" => ("{ board =", "{ KEY, board ="),
+        "helpers" => ("{ class = \"idle\"", "{ KEY, class = \"idle\""),
         "priorities" => ("lowest = 80\n", "lowest = 80\nKEY\n"),
         "reservation" => ("[cell.reservation]\n", "[cell.reservation]\nKEY\n"),
         "task" => ("[[cell.task]]\n", "[[cell.task]]\nKEY\n"),

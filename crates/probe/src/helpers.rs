@@ -1,0 +1,31 @@
+//! QEMU's threads that execute no virtual cpu: their class and cpus.
+
+use guest::GuestError;
+use guest::machine::Guest;
+use host::sched::{self, Class};
+use model::{HelperClass, Helpers};
+
+/// Puts them into their class, and on their cpus if there are some. Those that they make later inherit both.
+///
+/// # Errors
+/// If the kernel, or the cell's filter, refuses it.
+pub(crate) fn place(guest: &Guest, vcpus: &[i32], helpers: &Helpers) -> Result<(), GuestError> {
+    let class = match helpers.class() {
+        HelperClass::Other => Class::Other,
+        HelperClass::Batch => Class::Batch,
+        HelperClass::Idle => Class::Idle,
+    };
+    let threads = host::process::threads(guest.pid()).into_iter();
+    for thread in threads.filter(|thread| !vcpus.contains(thread)) {
+        let placed = match helpers.cpus.as_slice() {
+            [] => Ok(()),
+            cpus => sched::set_affinity(thread, cpus),
+        };
+        let placed = placed.and_then(|()| sched::set_class(thread, &class));
+        placed.map_err(|error| {
+            let what = format!("QEMU's own threads do not get their class and cpus: {error}");
+            GuestError::unmet(what, "change `helpers` of the machine")
+        })?;
+    }
+    Ok(())
+}
