@@ -14,8 +14,10 @@ use crate::GuestError;
 /// How long another timecell may take to download what both need.
 const PATIENCE: Duration = Duration::from_secs(1800);
 
-/// Free space that downloading and unpacking a kernel and packages may take, MiB.
-const ROOM_MIB: u64 = 256;
+/// Free space that a kernel may take, and what each package that is asked for may take with all that it needs: downloaded, unpacked, and
+/// in a guest's system; MiB.
+const KERNEL_MIB: u64 = 256;
+const PACKAGE_MIB: u64 = 48;
 
 /// The directory of guests' kernels and packages.
 #[derive(Debug, Clone)]
@@ -102,20 +104,21 @@ impl Cache {
         })
     }
 
-    /// Fails unless the disk of the cache has room for downloads: apt waits for ever on one that is full.
+    /// Fails unless the disk of the cache has room for a kernel and so many packages: apt waits for ever on one that is full.
     ///
     /// # Errors
     /// If it has not, or does not say.
-    pub fn room(&self) -> Result<(), GuestError> {
+    pub fn room(&self, packages: usize) -> Result<(), GuestError> {
+        let takes = KERNEL_MIB + PACKAGE_MIB * packages as u64;
         let about = rustix::fs::statvfs(&self.dir)
             .map_err(|error| GuestError::file(&self.dir, "ask for its free space")(error.into()))?;
         let free = about.f_bavail.saturating_mul(about.f_frsize) >> 20;
-        if free >= ROOM_MIB {
+        if free >= takes {
             return Ok(());
         }
         Err(GuestError::unmet(
             format!(
-                "{}: the disk has {free} MiB free, and a kernel with its packages takes up to {ROOM_MIB}",
+                "{}: the disk has {free} MiB free, and a kernel with its packages takes up to {takes}",
                 self.dir.display()
             ),
             "make room, or set TIMECELL_GUEST_CACHE to a directory elsewhere",

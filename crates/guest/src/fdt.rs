@@ -132,8 +132,8 @@ impl Tree {
         read(bytes).ok_or(DAMAGED)
     }
 
-    /// Gives devices a clock of a fixed rate in place of what firmware would give them: clocks, power domains, pins, resets. The
-    /// devices are named by their nodes.
+    /// Gives devices a clock of a fixed rate in place of what firmware would give them: clocks, power domains, pins, resets. What is
+    /// attached to them is removed. The devices are named by their nodes.
     ///
     /// # Errors
     /// If there is no such node, as a clause.
@@ -163,6 +163,7 @@ impl Tree {
             node.properties
                 .retain(|(name, _)| !OF_FIRMWARE.contains(&name.as_str()));
             node.set("clocks", &handle.repeat(clocks));
+            node.children.clear();
         }
         self.root.children.push(clock);
         Ok(())
@@ -283,7 +284,7 @@ mod tests {
                 ("power-domains", &[0; 8]),
                 ("reg", &[1]),
             ],
-            Vec::new(),
+            vec![node("bluetooth", &[], Vec::new())],
         );
         tree(node(
             "",
@@ -309,6 +310,7 @@ mod tests {
             (value("power-domains"), value("reg")),
             (None, Some(vec![1]))
         );
+        assert_eq!(uart.children, []);
         let clock = &tree.root.children[2];
         assert!(
             clock

@@ -30,14 +30,29 @@ pub struct Image {
     pub bytes: u64,
 }
 
-/// What of packages no guest needs.
-const LEFT_OUT: [&str; 6] = [
+/// What of packages no guest needs: it has no network that containers could be connected to.
+const LEFT_OUT: [&str; 7] = [
+    "usr/lib/cni",
     "usr/share/doc",
     "usr/share/man",
     "usr/share/locale",
     "usr/share/lintian",
     "usr/share/bash-completion",
     "usr/share/info",
+];
+
+/// Programs with the files without which they do not start: OpenSSH's server takes keys only, and podman's storage needs no module.
+const CONFIGURATIONS: [(&str, &str, &str); 2] = [
+    (
+        "usr/sbin/sshd",
+        "etc/ssh/sshd_config",
+        "PasswordAuthentication no\nUsePAM no\nSubsystem sftp internal-sftp\n",
+    ),
+    (
+        "usr/bin/podman",
+        "etc/containers/storage.conf",
+        "[storage]\ndriver = \"vfs\"\nrunroot = \"/run/containers\"\ngraphroot = \"/var/lib/containers\"\n",
+    ),
 ];
 
 /// Makes the initial file system of a board, with the drivers that its kernel loads: packages of the board are downloaded where they
@@ -94,9 +109,7 @@ pub(crate) fn tree(
     found
         .iter()
         .try_for_each(|package| add_package(&mut tree, cache, package))?;
-    if tree.has("usr/bin/busybox") && !tree.has("usr/bin/sh") {
-        tree.link("usr/bin/sh", "busybox");
-    }
+    configure(&mut tree);
     for file in files {
         let name = file
             .file_name()
@@ -176,6 +189,18 @@ fn add_package(tree: &mut Tree, cache: &Cache, package: &Package) -> Result<(), 
         .map_err(GuestError::file(&dir, "read the package"))
 }
 
+/// Does what is needed of the packages' scripts, which are not run.
+fn configure(tree: &mut Tree) {
+    if tree.has("usr/bin/busybox") && !tree.has("usr/bin/sh") {
+        tree.link("usr/bin/sh", "busybox");
+    }
+    for (program, path, text) in CONFIGURATIONS {
+        if tree.has(program) {
+            tree.text(path, 0o644, text);
+        }
+    }
+}
+
 /// What every guest has.
 fn system(program: &[u8]) -> Tree {
     let mut tree = Tree::default();
@@ -197,9 +222,13 @@ fn system(program: &[u8]) -> Tree {
     tree.text(
         "etc/passwd",
         0o644,
-        "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/tmp:/bin/sh\n",
+        "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/tmp:/bin/sh\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n",
     );
     tree.text("etc/group", 0o644, "root:x:0:\nann:x:1000:\n");
+    // For rootless containers.
+    for ids in ["etc/subuid", "etc/subgid"] {
+        tree.text(ids, 0o644, "ann:100000:65536\n");
+    }
     tree.text("usr/bin/timecell", 0o755, program);
     tree.link("init", "usr/bin/timecell");
     tree

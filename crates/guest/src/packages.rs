@@ -1,7 +1,8 @@
 //! Debian packages in the cache: found by what was asked for, kept under their digests, unpacked once.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::BufReader;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -63,7 +64,7 @@ pub fn get(
         }
     }
     let filling = cache.fill()?;
-    cache.room()?;
+    cache.room(request.names.len())?;
     tell(&format!(
         "downloads Debian's {} for {}",
         request.names.join(", "),
@@ -180,6 +181,9 @@ pub fn unpacked(cache: &Cache, package: &Package, only: &[String]) -> Result<Pat
         )?),
         only => unpack_some(&file, dir.path(), only)?,
     }
+    // Some programs change their user, which nobody else may have them do here.
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o700))
+        .map_err(GuestError::file(dir.path(), "close it to others"))?;
     filling.keep(dir.path(), kind, &name)
 }
 

@@ -45,6 +45,39 @@ choice! {
     }
 }
 
+choice! {
+    /// The system that a board boots.
+    pub enum RootSystem {
+        /// timecell and the packages of the board's file.
+        Minimal = "minimal",
+        /// Beside them Debian's engines, tools of real time and network, and an OpenSSH server.
+        Debian = "debian",
+    }
+}
+
+/// What [`RootSystem::Debian`] adds to the packages of a board's file.
+const DEBIAN: [&str; 19] = [
+    "base-files",
+    "bash",
+    "busybox-static",
+    "catatonit",
+    "coreutils",
+    "crun",
+    "findutils",
+    "fuse-overlayfs",
+    "grep",
+    "iproute2",
+    "iputils-ping",
+    "openssh-server",
+    "podman",
+    "procps",
+    "rt-tests",
+    "slirp4netns",
+    "stress-ng",
+    "uidmap",
+    "util-linux",
+];
+
 /// The least memory of a machine, bytes.
 pub(crate) const LEAST_MEMORY: u64 = 64 << 20;
 
@@ -98,7 +131,7 @@ table! {
         release: String = Kind::Name, Default "\"bookworm\"";
         /// device tree: a file, or with `package` one of the package, such as `xilinx/zynqmp-zcu102-rev1.0.dtb`
         device_tree: Option<PathBuf>, Without "the machine's own";
-        /// nodes of the device tree that get a clock of 100 MHz in place of clocks, power domains and pins of firmware that QEMU lacks
+        /// nodes of the device tree that get a clock of 100 MHz in place of clocks, power domains and pins of firmware that QEMU lacks; what is attached to them is left out
         fixed_clocks: Vec<String> = WORDS, Default "[]";
         /// drivers of the package that are loaded before anything else, in this order, each behind those that it needs
         modules: Vec<String> = WORDS, Default "[]";
@@ -197,6 +230,18 @@ impl Board {
         board.map(|(board, _)| board)
     }
 
+    /// Adds the packages of a system.
+    pub fn set_root(&mut self, root: RootSystem) {
+        let all: &[&str] = match root {
+            RootSystem::Minimal => &[],
+            RootSystem::Debian => &DEBIAN,
+        };
+        let all = all.iter().map(|name| (*name).to_owned());
+        self.packages.extend(all);
+        self.packages.sort();
+        self.packages.dedup();
+    }
+
     /// Writes the board as a file that [`Board::parse`] reads back to the same value.
     pub fn to_toml(&self) -> String {
         format!("schema = {SCHEMA}\n{}", file::Writer::file(self))
@@ -227,6 +272,17 @@ mod tests {
         assert_eq!(board.qemu.accel, Accel::Auto);
         assert_eq!(board.kernel.release, "bookworm");
         assert_eq!(Board::parse("again", &board.to_toml()), Ok(board));
+    }
+
+    #[test]
+    fn a_system_adds_its_packages() {
+        let mut board = Board::parse("b.toml", LEAST).unwrap();
+        board.packages = vec!["podman".to_owned(), "zsh".to_owned()];
+        board.set_root(RootSystem::Minimal);
+        assert_eq!(board.packages, ["podman", "zsh"]);
+        board.set_root(RootSystem::Debian);
+        assert_eq!(board.packages.len(), DEBIAN.len() + 1);
+        assert!(board.packages.is_sorted());
     }
 
     #[test]

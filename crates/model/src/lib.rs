@@ -26,7 +26,7 @@ pub mod taskset;
 pub mod threshold;
 mod timetable;
 
-pub use board::{Accel, Architecture, Board, BoardKernel, Card, Qemu};
+pub use board::{Accel, Architecture, Board, BoardKernel, Card, Qemu, RootSystem};
 pub use bytes::{Bytes, BytesError, grouped, mib};
 pub use choice::Choice;
 pub use duration::{Duration, DurationError};

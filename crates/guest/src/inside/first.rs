@@ -8,7 +8,9 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::mount::{MountFlags, UnmountFlags, mount, mount_move, mount_remount, unmount};
+use rustix::mount::{
+    MountFlags, UnmountFlags, mount, mount_bind, mount_move, mount_remount, unmount,
+};
 use rustix::process::{WaitOptions, chdir, chroot, getpid, wait};
 use rustix::system::{RebootCommand, finit_module, reboot, sethostname};
 
@@ -33,8 +35,8 @@ const MOUNTS: [(&str, &str, &str); 8] = [
     ("cgroup2", "/sys/fs/cgroup", ""),
 ];
 
-/// Loads the drivers that were brought. Then moves onto the root that the kernel's command line names, or moves the system onto a tmpfs,
-/// whose root OCI runtimes can change by pivot_root, which that of the kernel does not allow; and goes on as [`run`].
+/// Loads the drivers that were brought. Then moves onto the root that the kernel's command line names, or puts the system on a mount of its
+/// own, whose root OCI runtimes can change by pivot_root, which that of the kernel does not allow; and goes on as [`run`].
 pub fn begin(mode: &str, line: &str, name: &str) -> i32 {
     let kind = rustix::fs::statfs("/").map_or(0, |about| about.f_type as u64);
     if getpid().as_raw_nonzero().get() != 1 || !IN_MEMORY.contains(&kind) {
@@ -45,7 +47,7 @@ pub fn begin(mode: &str, line: &str, name: &str) -> i32 {
     match root() {
         None => {
             if let Err(error) = moved() {
-                eprintln!("timecell: cannot move onto a tmpfs: {error}");
+                eprintln!("timecell: cannot put the system on a mount of its own: {error}");
                 return 1;
             }
         }
@@ -126,42 +128,11 @@ fn moved_to(new: &Path) -> io::Result<()> {
 fn moved() -> io::Result<()> {
     let new = Path::new("/new");
     fs::create_dir(new)?;
-    mount(
-        "tmpfs",
-        new,
-        "tmpfs",
-        MountFlags::empty(),
-        Some(c"size=90%,mode=755"),
-    )?;
-    for entry in fs::read_dir("/")? {
-        let entry = entry?;
-        if entry.file_name() != "new" {
-            take(&entry.path(), &new.join(entry.file_name()))?;
-        }
-    }
-    moved_to(new)
-}
-
-/// Copies a file, link or directory and removes it where it was, so that both are never there as a whole.
-fn take(from: &Path, to: &Path) -> io::Result<()> {
-    let about = fs::symlink_metadata(from)?;
-    if about.is_dir() {
-        fs::create_dir(to)?;
-        for entry in fs::read_dir(from)? {
-            let entry = entry?;
-            take(&entry.path(), &to.join(entry.file_name()))?;
-        }
-        fs::set_permissions(to, about.permissions())?;
-        fs::remove_dir(from)
-    } else {
-        if about.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(from)?, to)?;
-        } else if about.is_file() {
-            fs::copy(from, to)?;
-        }
-        // Devices are those of devtmpfs from now on.
-        fs::remove_file(from)
-    }
+    // The kernel gives it half of the memory.
+    mount_remount("/", MountFlags::empty(), c"size=90%")?;
+    mount_bind("/", new)?;
+    moved_to(new)?;
+    fs::remove_dir(new)
 }
 
 /// Sets up the system, starts the process that does the work, collects whatever ends, and switches off after that process.

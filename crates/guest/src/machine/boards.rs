@@ -6,10 +6,14 @@ use model::{Board, InputError, InputErrors, nearest};
 
 use crate::GuestError;
 
-const BUILT_IN: [(&str, &str); 5] = [
+const BUILT_IN: [(&str, &str); 6] = [
     ("microvm", include_str!("../../data/microvm.toml")),
     ("pvh", include_str!("../../data/pvh.toml")),
     ("q35", include_str!("../../data/q35.toml")),
+    (
+        "raspberry-pi-3",
+        include_str!("../../data/raspberry-pi-3.toml"),
+    ),
     ("x86-rt", include_str!("../../data/x86-rt.toml")),
     ("zcu102", include_str!("../../data/zcu102.toml")),
 ];
@@ -86,9 +90,9 @@ mod tests {
             said,
             "zcu-102: there is no such board; did you mean `zcu102`?"
         );
-        let said = board("raspberry").unwrap_err().to_string();
+        let said = board("beaglebone").unwrap_err().to_string();
         assert!(
-            said.contains("the boards are microvm, pvh, q35, x86-rt, zcu102"),
+            said.contains("the boards are microvm, pvh, q35, raspberry-pi-3, x86-rt, zcu102"),
             "{said}"
         );
         let said = board("/nowhere/b.toml").unwrap_err().to_string();

@@ -18,8 +18,9 @@ use crate::elf::Program;
 use crate::image::{self, Image};
 use crate::kernel::{self, Kernel};
 
-/// Memory that a kernel and what runs in a guest take at least, beside its system, bytes.
+/// Memory that a kernel and what runs in a guest take at least, beside its system, bytes; and the kernel alone while it unpacks that.
 const BESIDE: u64 = 96 << 20;
+const UNPACKING: u64 = 48 << 20;
 
 /// A machine with all that it boots.
 #[derive(Debug)]
@@ -112,16 +113,16 @@ impl Boots {
         self.kernel_words(true, Mode::Shell)
     }
 
-    /// Fails if the board's memory does not hold its system: the archive, and at the same time what is unpacked from it.
+    /// Fails if the board's memory does not hold its system: the archive, and at the same time what is unpacked from it, for which the
+    /// kernel takes half of what is free beside the archive.
     ///
     /// # Errors
     /// That, with the memory that it takes.
     pub fn fits(&self) -> Result<(), GuestError> {
         let bytes = self.image.as_ref().map_or(0, |image| image.bytes);
-        let (has, takes) = (
-            self.board.memory.bytes(),
-            bytes.saturating_mul(2).saturating_add(BESIDE),
-        );
+        let copies = |count: u64, beside| bytes.saturating_mul(count) + beside;
+        let has = self.board.memory.bytes();
+        let takes = copies(2, BESIDE).max(copies(3, UNPACKING));
         if takes <= has {
             return Ok(());
         }
@@ -362,7 +363,7 @@ mod tests {
         let said = boots.fits().unwrap_err().to_string();
         assert_eq!(
             said,
-            "zcu102: its memory of 2GiB is too little: to boot takes 2144 MiB (give it more `memory`, or fewer `packages`)"
+            "zcu102: its memory of 2GiB is too little: to boot takes 3120 MiB (give it more `memory`, or fewer `packages`)"
         );
         assert_eq!(host_name("/x/my board.toml"), "my-board");
         assert_eq!(host_name(&"a".repeat(99)).len(), 63);

@@ -32,6 +32,9 @@ const SILENT: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(5);
 /// How long a guest may take to switch itself off.
 const OFF: Duration = Duration::from_secs(20);
+/// What a kernel says when nothing runs in it any more, and how long its machine may then take to be off.
+const DOWN: &str = "reboot: Restarting system";
+const DOWN_FOR: Duration = Duration::from_secs(1);
 /// How often a directory is asked for that does not arrive whole.
 const TRIES: usize = 3;
 
@@ -477,14 +480,20 @@ impl Guest {
     /// Switches the guest off, by force if it does not do so itself; whether it did.
     pub fn off(mut self) -> bool {
         let _ = self.to.send(&ToGuest::Off);
-        let until = Instant::now() + OFF;
+        let mut until = Instant::now() + OFF;
+        let mut is_down = false;
         while Instant::now() < until {
             if let Ok(Some(status)) = self.qemu.try_wait() {
                 return status.success();
             }
+            // Not every machine can switch itself off once its kernel is down.
+            if !is_down && self.console.text().contains(DOWN) {
+                is_down = true;
+                until = until.min(Instant::now() + DOWN_FOR);
+            }
             thread::sleep(Duration::from_millis(10));
         }
-        false
+        is_down
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use model::{Accel, Choice};
+use model::{Accel, Choice, RootSystem};
 
 /// Options of `board`.
 #[derive(Debug, Args)]
@@ -35,12 +35,16 @@ pub enum BoardCommand {
     List,
     /// Download what a board needs, and print the path of its kernel.
     #[command(after_help = "Examples:
-  timecell board fetch zcu102               before there is no network any more
-  timecell board fetch zcu102 --refresh     newer versions, if there are any")]
+  timecell board fetch zcu102                 before there is no network any more
+  timecell board fetch zcu102 --root debian   what its larger system needs
+  timecell board fetch zcu102 --refresh       newer versions, if there are any")]
     Fetch {
         /// Name of a board, or path of a board's file.
         #[arg(value_name = "BOARD")]
         board: String,
+        /// System to boot.
+        #[arg(long, value_name = "SYSTEM", default_value = "minimal", value_parser = root)]
+        root: RootSystem,
         /// Look for newer versions of the kernel and packages.
         #[arg(long)]
         refresh: bool,
@@ -68,6 +72,7 @@ It needs no root. The kernel boots to a shell at the console; timecell is there,
     /// Boot a board, run timecell in it, fetch its runs, and switch it off.
     #[command(after_help = "Examples:
   timecell board run zcu102 -- bench overhead --quick
+  timecell board run zcu102 --root debian -- bench concurrency --rounds 1 --jobs 50 --period 100ms
   timecell board run zcu102 --with mine.toml -- bench mine.toml
   timecell board run x86-rt --program sh --with checks -- ./checks
 
@@ -82,6 +87,9 @@ pub struct Parts {
     /// Name of a board, or path of a board's file.
     #[arg(value_name = "BOARD")]
     pub board: String,
+    /// System to boot: `minimal` has the packages of the board's file, `debian` also podman, OpenSSH and more.
+    #[arg(long, value_name = "SYSTEM", default_value = "minimal", value_parser = root)]
+    pub root: RootSystem,
     /// File to take along; it is in /board, where programs run.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub with: Vec<PathBuf>,
@@ -129,7 +137,7 @@ pub struct Boots {
     #[command(flatten)]
     pub parts: Parts,
     /// Boot from this image of an SD card, which is not changed.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["with", "guest_binary", "refresh"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["root", "with", "guest_binary", "refresh"])]
     pub sd: Option<PathBuf>,
     /// Who executes the board's instructions, instead of what its file says.
     #[arg(long, value_name = "ACCEL", value_parser = accel)]
@@ -153,6 +161,10 @@ pub struct Runs {
     /// Arguments of timecell in the guest.
     #[arg(value_name = "ARGS", last = true, required = true)]
     pub args: Vec<String>,
+}
+
+fn root(text: &str) -> Result<RootSystem, String> {
+    RootSystem::named(text).ok_or_else(|| format!("it is one of {}", RootSystem::WORDS.join(", ")))
 }
 
 fn accel(text: &str) -> Result<Accel, String> {

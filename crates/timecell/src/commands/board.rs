@@ -8,7 +8,7 @@ use std::time::Instant;
 use guest::image::{self, WORK};
 use guest::machine::{self, Boots};
 use guest::{Cache, GuestError, Program, card, kernel};
-use model::{Board, InputError};
+use model::{Board, InputError, RootSystem};
 use record::output::Output;
 
 use super::common::unused;
@@ -22,7 +22,11 @@ use crate::out;
 pub fn run(options: &cli::Board) -> Result<Ended, CommandError> {
     match &options.command {
         BoardCommand::List => list(),
-        BoardCommand::Fetch { board, refresh } => fetch_only(board, *refresh),
+        BoardCommand::Fetch {
+            board,
+            root,
+            refresh,
+        } => fetch_only(board, *root, *refresh),
         BoardCommand::Build(builds) => build(builds),
         BoardCommand::Image(images) => write_card(images),
         BoardCommand::Boot(boots) => boot(boots),
@@ -35,12 +39,12 @@ fn list() -> Result<Ended, CommandError> {
         .map(|(name, _)| machine::board(name))
         .collect();
     let mut text =
-        String::from("board     processor  cpus  memory  kernel                what it is\n");
+        String::from("board           processor  cpus  memory  kernel                what it is\n");
     for (board, name) in boards? {
         let kernel = board.kernel.package.as_deref().unwrap_or_default();
         let (processor, memory) = (board.architecture.name(), board.memory.to_string());
         text += &format!(
-            "{name:<9} {processor:<10} {:>4}  {memory:<6}  {kernel:<20}  {}\n",
+            "{name:<15} {processor:<10} {:>4}  {memory:<6}  {kernel:<20}  {}\n",
             board.cpus, board.title
         );
     }
@@ -48,8 +52,9 @@ fn list() -> Result<Ended, CommandError> {
     Ok(Ended::Fine)
 }
 
-fn fetch_only(name: &str, refresh: bool) -> Result<Ended, CommandError> {
-    let (board, _) = machine::board(name)?;
+fn fetch_only(name: &str, root: RootSystem, refresh: bool) -> Result<Ended, CommandError> {
+    let (mut board, _) = machine::board(name)?;
+    board.set_root(root);
     let cache = Cache::of_user()?;
     let kernel = kernel::get(&cache, &board, refresh, &tell)?;
     image::packages(&cache, &board, refresh, &tell)?;
@@ -63,7 +68,8 @@ fn tell(what: &str) {
 
 /// A board by its name, and timecell for its processor.
 fn board_and_program(parts: &Parts) -> Result<((Board, String), Program), CommandError> {
-    let board = machine::board(&parts.board)?;
+    let mut board = machine::board(&parts.board)?;
+    board.0.set_root(parts.root);
     let given = parts.guest_binary.as_deref();
     let program = program(board.0.architecture, given, "--guest-binary")?;
     Ok((board, program))

@@ -231,6 +231,37 @@ fn a_card_is_made_and_boots(dir: &Path) {
     assert_eq!(std::fs::read_dir(dir).unwrap().count(), 1);
 }
 
+/// Three containers on one cpu, two of them of a user's.
+const MIXED: &str = r#"
+schema = 1
+name = "mixed"
+rounds = 1
+[workload]
+kind = "timer"
+jobs = 20
+period = "50ms"
+[[trial]]
+name = "mixed"
+cells = ["podman-rootless", "podman-rootless", "podman"]
+"#;
+
+#[cfg(target_arch = "x86_64")]
+// It keeps both cpus busy.
+#[case(Alone, Program("qemu-system-x86_64"), Program("apt-get"))]
+fn the_debian_system_of_a_board_has_podman(dir: &Path) {
+    std::fs::write(dir.join("pc.toml"), BOARD).unwrap();
+    std::fs::write(dir.join("mixed.toml"), MIXED).unwrap();
+    let run = ["board", "run", "./pc.toml", "--root", "debian"];
+    let bench = ["--with", "mixed.toml", "--", "bench", "mixed.toml"];
+    say(dir, &[&run[..], &bench[..]].concat()).ends_with(0);
+    let run = only_run(dir);
+    for cell in ["1-podman-rootless", "2-podman-rootless", "3-podman"] {
+        let samples = run.join(format!("trials/1/{cell}.samples"));
+        let header = record::samples::read(&samples).unwrap().header;
+        assert_eq!(header.count + header.skipped, 20, "{cell}");
+    }
+}
+
 /// A virtual machine beside a plain process, emulated, with its own kernel and memory.
 const MACHINE: &str = r#"
 schema = 1
@@ -388,7 +419,7 @@ fn virtual_cpus_have_reservations(dir: &Path) {
 #[case]
 fn boards_and_what_they_lack_are_told(dir: &Path) {
     let said = say(dir, &["board", "list"]).ends_with(0);
-    assert!(said.out.contains("zcu102    aarch64"), "{}", said.out);
+    assert!(said.out.contains("zcu102          aarch64"), "{}", said.out);
     let said = say(dir, &["board", "run", "zcu-102", "--", "doctor"]).ends_with(2);
     assert!(said.err.contains("did you mean `zcu102`?"), "{}", said.err);
     std::fs::write(dir.join("pc.toml"), BOARD.replace("channel", "chanel")).unwrap();
