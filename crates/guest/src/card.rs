@@ -1,24 +1,20 @@
 //! SD cards of boards, as images: an MBR, a FAT32 partition that the board's firmware boots from, and an ext4 partition that is the
 //! root. QEMU boots from the same image ([`read`]).
 
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, Write};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use model::{Board, InputError};
-use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::GuestError;
 use crate::cache::Cache;
 use crate::elf::Program;
-use crate::fat::{self, Volume};
 use crate::image::{self, Image};
 use crate::kernel::{self, Kernel};
+use crate::partitions::{self, Partition};
 use crate::tree::Tree;
 
 const SECTOR: u64 = 512;
@@ -31,9 +27,9 @@ const ROOM: u64 = 64 * MIB;
 const SIGNATURE: u32 = 0x7469_6d65;
 const CONFIGURATION: &str = "extlinux/extlinux.conf";
 /// The longest configuration that is read, bytes.
-const MOST_CONFIGURATION: usize = 64 << 10;
+const MOST_CONFIGURATION: u64 = 64 << 10;
 /// The largest of the other files that are read, bytes.
-const MOST_FILE: usize = 1 << 30;
+const MOST_FILE: u64 = 1 << 30;
 
 /// Sizes of an image, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +40,18 @@ pub struct Sizes {
     pub root: u64,
     /// The whole card: a power of two, as QEMU demands.
     pub card: u64,
+}
+
+impl Sizes {
+    /// Both partitions of an image.
+    fn partitions<'f>(&self, file: &'f File) -> (Partition<'f>, Partition<'f>) {
+        let part = |begin, length| Partition {
+            file,
+            begin,
+            length,
+        };
+        (part(BEGIN, self.boot), part(BEGIN + self.boot, self.root))
+    }
 }
 
 /// A card that is in a board.
@@ -89,13 +97,14 @@ pub fn write(
     };
     let told = || GuestError::file(path, "write the image");
     let words = arguments(board, root, name, first.is_some());
-    let boot = boot_files(&kernel, first, &words)?;
-    let boot_bytes = boot.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+    let boot = boot_files(&kernel, first.as_ref(), &words);
+    let (boot_bytes, _) = boot.size().map_err(told())?;
     let sizes = sizes(boot_bytes, tree.size().map_err(told())?);
     file.set_len(sizes.card).map_err(told())?;
     file.write_all_at(&boot_record(&sizes), 0).map_err(told())?;
-    fat::write(file, BEGIN, sizes.boot, &boot).map_err(told())?;
-    write_ext4(&cache, &tree, file, &sizes)?;
+    let (first, second) = sizes.partitions(file);
+    partitions::write_fat(&cache, &boot, SIGNATURE, first)?;
+    partitions::write_ext4(&cache, &tree, second)?;
     Ok(sizes)
 }
 
@@ -119,14 +128,18 @@ pub fn read(
         return Err(bad("it is no file"));
     }
     let begin = first_partition(&file).ok_or_else(|| bad("it has no FAT32 partition"))?;
-    let fat = Volume::at(&file, begin).ok_or_else(|| bad("its first partition is no FAT32"))?;
+    let mut kind = [0; 8];
+    let is_read = file.read_exact_at(&mut kind, begin + 82).is_ok();
+    if !is_read || &kind != b"FAT32   " {
+        return Err(bad("its first partition is no FAT32"));
+    }
     let get = |name: &str, most| {
         let what = || {
             bad(&format!(
                 "its first partition has no {name} that can be read"
             ))
         };
-        fat.read(name, most).ok_or_else(what)
+        partitions::read_fat(&file, begin, name, most)?.ok_or_else(what)
     };
     let text = get(CONFIGURATION, MOST_CONFIGURATION)?;
     let text = String::from_utf8_lossy(&text);
@@ -199,29 +212,23 @@ fn arguments(board: &Board, root: &str, name: &str, is_brought: bool) -> String 
     words.join(" ")
 }
 
-/// The files of the first partition by their names.
-type Files = Vec<(&'static str, Vec<u8>)>;
-
-fn boot_files(kernel: &Kernel, first: Option<Image>, words: &str) -> Result<Files, GuestError> {
-    let read = |path: &Path| fs::read(path).map_err(GuestError::file(path, "read it"));
-    let mut files: Files = vec![("Image", read(&kernel.image)?)];
+/// The files of the first partition.
+fn boot_files(kernel: &Kernel, first: Option<&Image>, words: &str) -> Tree {
+    let mut files = Tree::default();
+    files.file("Image", 0o644, &kernel.image);
     let mut text = "default timecell\nlabel timecell\n    linux /Image\n".to_owned();
     if let Some(tree) = &kernel.plain_tree {
-        files.push(("system.dtb", read(tree)?));
+        files.file("system.dtb", 0o644, tree);
         text += "    fdt /system.dtb\n";
     }
-    if let Some(mut image) = first {
-        let mut bytes = Vec::new();
-        let told = GuestError::file(Path::new("initrd.img"), "read it");
-        let read = image.file.rewind();
-        read.and_then(|()| image.file.read_to_end(&mut bytes))
-            .map_err(told)?;
-        files.push(("initrd.img", bytes));
+    if let Some(image) = first {
+        let path = format!("/proc/self/fd/{}", image.file.as_raw_fd());
+        files.file("initrd.img", 0o644, path.as_ref());
         text += "    initrd /initrd.img\n";
     }
     text += &format!("    append {words}\n");
-    files.push((CONFIGURATION, text.into()));
-    Ok(files)
+    files.text(CONFIGURATION, 0o644, text);
+    files
 }
 
 /// The value of a key in the first entry of a configuration of extlinux.
@@ -276,73 +283,10 @@ fn first_partition(file: &File) -> Option<u64> {
         .map(|begin| u64::from(begin) * SECTOR)
 }
 
-/// Makes the second partition by mke2fs, which needs no mount. Files are root's: it runs as root of a user namespace, unless it is.
-fn write_ext4(cache: &Cache, tree: &Tree, file: &File, sizes: &Sizes) -> Result<(), GuestError> {
-    let filling = cache.fill()?;
-    let dir = filling.unfinished()?;
-    let told = GuestError::file(dir.path(), "lay out the root");
-    tree.place(dir.path()).map_err(told)?;
-    let mut command = match rustix::process::geteuid().is_root() {
-        true => Command::new("mke2fs"),
-        false => {
-            let mut command = Command::new("unshare");
-            command.args(["--map-root-user", "mke2fs"]);
-            command
-        }
-    };
-    let offset = format!("offset={},root_owner=0:0", BEGIN + sizes.boot);
-    let image = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let place = dir.path().to_string_lossy();
-    let size = format!("{}k", sizes.root >> 10);
-    command.args([
-        "-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-L", "timecell",
-    ]);
-    command.args(["-E", &offset, "-d", &place, &image, &size]);
-    let path = std::env::var("PATH").unwrap_or_default();
-    command
-        .env("PATH", format!("{path}:/usr/sbin:/sbin"))
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null());
-    let kept = file.as_raw_fd();
-    // SAFETY: between fork and exec only system calls are made, on a descriptor that the caller holds meanwhile.
-    unsafe {
-        command.pre_exec(move || {
-            set_parent_process_death_signal(Some(Signal::KILL))?;
-            fcntl_setfd(BorrowedFd::borrow_raw(kept), FdFlags::empty())?;
-            Ok(())
-        });
-    }
-    let missing = || {
-        let what = "`mke2fs` is not here, which makes the root of the card";
-        GuestError::unmet(what, "apt install e2fsprogs")
-    };
-    let done = command.output().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => missing(),
-        _ => GuestError::Program {
-            program: "mke2fs",
-            said: error.to_string(),
-        },
-    })?;
-    if done.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&done.stderr);
-    let last = said.lines().rfind(|line| !line.trim().is_empty());
-    match last.unwrap_or("it said nothing").trim() {
-        said if said.contains("mke2fs: No such file")
-            || said.contains("failed to execute mke2fs") =>
-        {
-            Err(missing())
-        }
-        said => Err(GuestError::Program {
-            program: "mke2fs",
-            said: said.trim_start_matches("mke2fs: ").to_owned(),
-        }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::modules::Module;
 
@@ -385,7 +329,7 @@ mod tests {
         let words = arguments(&board, "/dev/mmcblk0p2", &name, true);
         let first = image::first(&cache, &program, &[module]).unwrap();
         let bytes = first.bytes;
-        let boot = boot_files(&kernel(dir.path()), Some(first), &words).unwrap();
+        let boot = boot_files(&kernel(dir.path()), Some(&first), &words);
         let sizes = sizes(9 << 20, (1 << 20, 3));
         assert_eq!((sizes.boot, sizes.card), (73 << 20, 256 << 20));
         file.set_len(sizes.card).unwrap();
@@ -395,7 +339,12 @@ mod tests {
             assert!(error.to_string().contains(why), "{error}");
         };
         bad("its first partition is no FAT32; make one by `timecell board image zcu102 --sd FILE`");
-        fat::write(&file, BEGIN, sizes.boot, &boot).unwrap();
+        let (first, _) = sizes.partitions(&file);
+        match partitions::write_fat(&cache, &boot, SIGNATURE, first) {
+            // Without mtools, their absence is told.
+            Err(GuestError::Unmet { fix, .. }) => return assert_eq!(fix, "apt install mtools"),
+            made => made.unwrap(),
+        }
         let (kernel, image, card) = read(&cache, (&board, &name), &path).unwrap();
         assert_eq!((image.unwrap().bytes, card.slot), (bytes, 1));
         assert_eq!(card.words, words.split(" -- ").next().unwrap());
@@ -410,31 +359,5 @@ mod tests {
                 .starts_with("x86-rt: this board has no card"),
             "{error}"
         );
-    }
-
-    #[test]
-    fn files_of_the_root_are_of_root() {
-        let dir = tempfile::tempdir().unwrap();
-        let cache = Cache::at(&dir.path().join("cache"));
-        let mut tree = Tree::default();
-        tree.text("etc/passwd", 0o640, "root");
-        tree.link("usr/bin", "../bin");
-        let path = dir.path().join("card.img");
-        let file = File::create_new(&path).unwrap();
-        let sizes = sizes(0, (0, 3));
-        file.set_len(sizes.card).unwrap();
-        match write_ext4(&cache, &tree, &file, &sizes) {
-            // Without mke2fs, its absence is told.
-            Err(GuestError::Unmet { fix, .. }) => return assert_eq!(fix, "apt install e2fsprogs"),
-            made => made.unwrap(),
-        }
-        let image = format!("{}?offset={}", path.display(), BEGIN + sizes.boot);
-        let asked = Command::new("/usr/sbin/debugfs")
-            .args(["-R", "stat etc/passwd", &image])
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&asked.stdout).into_owned();
-        assert!(said.contains("Mode:  0640"), "{said}");
-        assert!(said.contains("User:     0   Group:     0"), "{said}");
     }
 }

@@ -255,20 +255,7 @@ impl Boots {
         let card = self.card.iter().flat_map(|card| [&card.file, &card.kernel]);
         kept.extend(card.map(File::as_raw_fd));
         kept.extend(self.kernel.device_tree.as_ref().map(File::as_raw_fd));
-        let parent = rustix::process::getpid();
-        // SAFETY: between fork and exec only system calls are made, on descriptors that the parent holds meanwhile.
-        unsafe {
-            command.pre_exec(move || {
-                set_parent_process_death_signal(Some(Signal::KILL))?;
-                if rustix::process::getppid() != Some(parent) {
-                    return Err(rustix::io::Errno::SRCH.into());
-                }
-                for &kept in &kept {
-                    fcntl_setfd(std::os::fd::BorrowedFd::borrow_raw(kept), FdFlags::empty())?;
-                }
-                Ok(())
-            });
-        }
+        tie(&mut command, kept);
         command
     }
 }
@@ -283,7 +270,9 @@ pub fn takes_cpus(board: &Board) -> Result<(), GuestError> {
     }
     let program = program(board.architecture);
     let told = |said: String| GuestError::Program { program, said };
-    let mut qemu = Command::new(program)
+    let mut command = Command::new(program);
+    tie(&mut command, Vec::new());
+    let mut qemu = command
         .args(["-machine", &board.qemu.machine, "-accel", "tcg", "-smp"])
         .arg(board.cpus.to_string())
         .args(["-S", "-nodefaults", "-display", "none", "-monitor", "stdio"])
@@ -304,6 +293,24 @@ pub fn takes_cpus(board: &Board) -> Result<(), GuestError> {
         false => Err(told(
             last.trim_start_matches(&format!("{program}: ")).to_owned(),
         )),
+    }
+}
+
+/// Has a program end with this process, and leaves it these descriptors, which the caller holds until it is started.
+pub(crate) fn tie(command: &mut Command, kept: Vec<i32>) {
+    let parent = rustix::process::getpid();
+    // SAFETY: between fork and exec only system calls are made, on descriptors that the parent holds meanwhile.
+    unsafe {
+        command.pre_exec(move || {
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            if rustix::process::getppid() != Some(parent) {
+                return Err(rustix::io::Errno::SRCH.into());
+            }
+            for &kept in &kept {
+                fcntl_setfd(std::os::fd::BorrowedFd::borrow_raw(kept), FdFlags::empty())?;
+            }
+            Ok(())
+        });
     }
 }
 

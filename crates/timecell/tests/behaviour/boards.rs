@@ -158,6 +158,7 @@ const AARCH64: &str = concat!(
     Program("qemu-system-aarch64"),
     Program("apt-get"),
     Program("mke2fs"),
+    Program("mcopy"),
     File(AARCH64)
 )]
 fn a_card_is_made_and_boots(dir: &Path) {
