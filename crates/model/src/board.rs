@@ -56,7 +56,7 @@ choice! {
 }
 
 /// What [`RootSystem::Debian`] adds to the packages of a board's file.
-const DEBIAN: [&str; 19] = [
+const DEBIAN: [&str; 21] = [
     "base-files",
     "bash",
     "busybox-static",
@@ -66,6 +66,7 @@ const DEBIAN: [&str; 19] = [
     "findutils",
     "fuse-overlayfs",
     "grep",
+    "gzip",
     "iproute2",
     "iputils-ping",
     "openssh-server",
@@ -76,6 +77,7 @@ const DEBIAN: [&str; 19] = [
     "stress-ng",
     "uidmap",
     "util-linux",
+    "xz-utils",
 ];
 
 /// The least memory of a machine, bytes.

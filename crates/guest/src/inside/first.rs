@@ -142,6 +142,15 @@ pub fn run(mode: &str, line: &str, name: &str) -> i32 {
             eprintln!("timecell: cannot mount {kind} at {place}: {error}");
         }
     }
+    // devtmpfs has no names for what a process has open.
+    for (name, leads) in [
+        ("fd", "fd"),
+        ("stdin", "fd/0"),
+        ("stdout", "fd/1"),
+        ("stderr", "fd/2"),
+    ] {
+        let _ = std::os::unix::fs::symlink(format!("/proc/self/{leads}"), format!("/dev/{name}"));
+    }
     // As service managers do when they start. On kernels before 6.2 the first group with cpus of its own would otherwise give
     // everybody else all cpus back.
     for controller in ["cpuset", "cpu", "io", "memory", "pids"] {
