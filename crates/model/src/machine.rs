@@ -10,7 +10,7 @@ table! {
     /// The virtual machine that a cell of engine `qemu` is.
     pub struct Machine(Default): "machine", "[machine]" {
         /// name of a board, or its file: kernel, devices and QEMU's machine
-        board: Option<String> = Kind::Text, Without "`microvm`";
+        board: Option<String> = Kind::Text, Without "`microvm`, of 64-bit ARM `virt`";
         /// number of its virtual cpus
         vcpus: Option<u32> = Kind::Integer { least: 1, most: 512 }, Without "the board's";
         /// its memory
@@ -81,7 +81,10 @@ impl Helpers {
 
 impl Machine {
     /// The board of a machine that names none.
-    pub const BOARD: &'static str = "microvm";
+    pub const BOARD: &'static str = match cfg!(target_arch = "aarch64") {
+        true => "virt",
+        false => "microvm",
+    };
     /// The least memory of a machine, bytes.
     pub const LEAST_MEMORY: u64 = LEAST_MEMORY;
     /// The most virtual cpus of a machine; QEMU's machines have fewer.

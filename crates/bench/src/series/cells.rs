@@ -81,7 +81,7 @@ pub(super) struct Found {
 /// The virtual machines that come with timecell for cells, each with its name, or why there is none.
 pub(super) fn machines(needs: &mut Needs) -> Vec<(String, engine::Machine)> {
     let mut all = Vec::new();
-    for board in engine::Machine::BOARDS {
+    for &board in engine::Machine::BOARDS {
         let mut of_board =
             engine::by_kind(EngineKind::Qemu, &engine::Options::default()).requirements();
         let asked = model::Machine {

@@ -54,8 +54,11 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The boards that come with timecell for cells.
-    pub const BOARDS: [&str; 3] = ["microvm", "pvh", "q35"];
+    /// The boards that come with timecell for cells of this processor.
+    pub const BOARDS: &[&str] = match cfg!(target_arch = "aarch64") {
+        true => &["virt"],
+        false => &["microvm", "pvh", "q35"],
+    };
 
     /// The machine as an experiment names it, once its kernel is in the user's cache: it is downloaded if need be, and `tell` told.
     ///

@@ -6,7 +6,7 @@ use model::{Board, InputError, InputErrors, nearest};
 
 use crate::GuestError;
 
-const BUILT_IN: [(&str, &str); 6] = [
+const BUILT_IN: [(&str, &str); 7] = [
     ("microvm", include_str!("../../data/microvm.toml")),
     ("pvh", include_str!("../../data/pvh.toml")),
     ("q35", include_str!("../../data/q35.toml")),
@@ -14,6 +14,7 @@ const BUILT_IN: [(&str, &str); 6] = [
         "raspberry-pi-3",
         include_str!("../../data/raspberry-pi-3.toml"),
     ),
+    ("virt", include_str!("../../data/virt.toml")),
     ("x86-rt", include_str!("../../data/x86-rt.toml")),
     ("zcu102", include_str!("../../data/zcu102.toml")),
 ];
@@ -92,7 +93,7 @@ mod tests {
         );
         let said = board("beaglebone").unwrap_err().to_string();
         assert!(
-            said.contains("the boards are microvm, pvh, q35, raspberry-pi-3, x86-rt, zcu102"),
+            said.contains("the boards are microvm, pvh, q35, raspberry-pi-3, virt, x86-rt, zcu102"),
             "{said}"
         );
         let said = board("/nowhere/b.toml").unwrap_err().to_string();

@@ -109,7 +109,7 @@ pub(super) static TOP: Shape = Shape {
         "counters": Kind::Any(&[Kind::Boolean, Kind::Choice(&["window", "activation"])], "true, false, \"window\" or \"activation\""),
             Default "false",
             "whether and how counters are read: by the measuring threads at each activation, or beside the cells every 10 ms; `true`: the former where it is cheap";
-        "machine": Kind::Table(Machine::SHAPE), Without "a `microvm`", "the virtual machine of every cell of engine `qemu`";
+        "machine": Kind::Table(Machine::SHAPE), Without "a `microvm` or `virt`", "the virtual machine of every cell of engine `qemu`";
         "workload": Kind::Table(&WORKLOAD), Required "{ kind = \"mac\" }", "the task of every cell";
         "scheduling": Kind::Table(&SCHEDULING), Without "its defaults", "class and cpus";
         "trial": Kind::Tables { of: &TRIAL, most: *Limits::TRIALS.end() as usize }, Without "none",

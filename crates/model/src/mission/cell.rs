@@ -49,7 +49,7 @@ table! {
         /// engine that makes it
         engine: EngineKind = Kind::Choice(&names_of!([], EngineKind::OF_MISSIONS)), Default "\"embedded\"";
         /// the virtual machine that it is; only with engine `qemu`, whose guest runs the image's `binary`
-        machine: Machine, Without "a `microvm`", unless is_no_machine;
+        machine: Machine, Without "a `microvm` or `virt`", unless is_no_machine;
         /// scheduling class of its threads; `other` is best effort: nothing is guaranteed
         class: Option<CellClass>, Without "what the enforcer needs";
         /// `lo` may be shed in favour of others, `hi` never is
