@@ -138,6 +138,10 @@ impl Machine {
             let is_file = kernel.contains('/');
             board.kernel.file = is_file.then(|| PathBuf::from(kernel));
             board.kernel.package = (!is_file).then(|| kernel.clone());
+            if is_file {
+                // A file comes without modules: what the machine needs has to be built into it.
+                board.kernel.modules.clear();
+            }
         }
         board
     }
@@ -178,12 +182,13 @@ mod tests {
         }
         assert_eq!(Helpers::from_word("fifo:0"), None);
         let text = "schema = 1\ntitle = \"b\"\narchitecture = \"x86_64\"\nconsole = \"ttyS0\"\nchannel = \"ttyS1\"\n\
-            [kernel]\npackage = \"a\"\n[qemu]\nmachine = \"q35\"\n";
+            [kernel]\npackage = \"a\"\nmodules = [\"b\"]\n[qemu]\nmachine = \"q35\"\n";
         let board = both.applied_to(Board::parse("b", text).unwrap());
         assert_eq!((board.cpus, board.memory), (2, Bytes::new(1 << 30)));
         assert_eq!(board.qemu.accel, Accel::Tcg);
         assert_eq!(board.kernel.file, Some("/boot/vmlinuz".into()));
         assert_eq!(board.kernel.package, None);
+        assert!(board.kernel.modules.is_empty());
         let board = all.applied_to(board);
         assert_eq!(board.kernel.package.as_deref(), Some("linux-image-amd64"));
         assert_eq!(board.kernel.file, None);

@@ -230,7 +230,8 @@ impl Boots {
                 .arg("-chardev")
                 .arg(format!("socket,id={name},fd={}", line.as_raw_fd()));
         }
-        command.args(["-serial", "chardev:console", "-serial", "chardev:channel"]);
+        command.args(["-serial", "chardev:console"]);
+        self.channel_line(&mut command);
         command.args(["-mon", "chardev=monitor,mode=control"]);
         command
             .stdin(Stdio::null())
@@ -242,10 +243,16 @@ impl Boots {
     /// QEMU with the console on our own terminal.
     pub(super) fn at_terminal(&self, kvm: bool) -> Command {
         let mut command = self.command(kvm, Mode::Shell, Vec::new());
-        // Some boards name the channel's device themselves.
         command.args(["-serial", "mon:stdio", "-chardev", "null,id=channel"]);
-        command.args(["-serial", "chardev:channel"]);
+        self.channel_line(&mut command);
         command
+    }
+
+    /// Makes the channel the machine's second serial line, unless the board's file has a virtual one for it.
+    fn channel_line(&self, command: &mut Command) {
+        if !self.board.channel.starts_with("hvc") {
+            command.args(["-serial", "chardev:channel"]);
+        }
     }
 
     fn command(&self, kvm: bool, mode: Mode, mut kept: Vec<i32>) -> Command {
