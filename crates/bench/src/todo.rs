@@ -224,6 +224,7 @@ mod tests {
             kvm: false,
             why_not_kvm: None,
             kernel: None,
+            modules: Vec::new(),
             vcpus: 1,
             memory_bytes: 1 << 28,
             helpers: "other:".to_owned(),

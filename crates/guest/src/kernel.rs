@@ -129,7 +129,7 @@ fn from_file(cache: &Cache, board: &Board, file: &Path) -> Result<Kernel, GuestE
         image: file.to_owned(),
         device_tree: tree.map(|tree| changed(cache, board, tree)).transpose()?,
         plain_tree: tree.map(Path::to_owned),
-        modules: Vec::new(),
+        modules: modules::of_files(&board.kernel.modules)?,
         from: file.display().to_string(),
     })
 }

@@ -15,7 +15,7 @@ pub mod image;
 mod inside;
 pub mod kernel;
 pub mod machine;
-mod modules;
+pub mod modules;
 mod packages;
 mod partitions;
 pub mod remote;

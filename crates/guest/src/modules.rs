@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::GuestError;
 use crate::apt::{self, Package};
-use crate::cache::Cache;
+use crate::cache::{self, Cache};
 use crate::elf;
 use crate::packages;
 
@@ -30,6 +30,44 @@ fn named(path: &str) -> Option<String> {
     let (_, file) = path.rsplit_once('/')?;
     let (name, _) = file.split_once(".ko")?;
     Some(plain(name))
+}
+
+/// The modules in these files, in this order.
+///
+/// # Errors
+/// If one of them cannot be read, or is no module.
+pub fn of_files(paths: &[String]) -> Result<Vec<Module>, GuestError> {
+    let module = |path: &String| {
+        let name = named(path).ok_or_else(|| {
+            let what = format!("{path}: the name of a module's file ends in .ko");
+            GuestError::unmet(what, "name such a file in `modules`")
+        })?;
+        let bytes = read(Path::new(path))?;
+        Ok(Module { name, bytes })
+    };
+    paths.iter().map(module).collect()
+}
+
+/// Files of these modules in the cache, named in their order, for a machine that is made elsewhere from a kernel that is a file.
+///
+/// # Errors
+/// Those of the disk.
+pub fn as_files(cache: &Cache, modules: &[Module]) -> Result<Vec<PathBuf>, GuestError> {
+    const KIND: &str = "modules";
+    let file = |module: &Module| {
+        let digest =
+            cache::digest(&module.bytes[..]).map_err(GuestError::file(cache.dir(), "read it"))?;
+        let name = format!("{digest}-{}.ko", module.name);
+        if let Some(path) = cache.found(KIND, &name) {
+            return Ok(path);
+        }
+        let filling = cache.fill()?;
+        let unfinished = filling.unfinished()?;
+        let path = unfinished.path().join(&name);
+        fs::write(&path, &module.bytes).map_err(GuestError::file(&path, "write it"))?;
+        filling.keep(&path, KIND, &name)
+    };
+    modules.iter().map(file).collect()
 }
 
 /// The modules of these names in a package of a kernel, each behind those that it needs. Those built into the kernel are left out.
@@ -220,6 +258,34 @@ mod tests {
             version: "1".to_owned(),
             sha256: "5a".to_owned(),
         }
+    }
+
+    #[test]
+    fn modules_are_files_again_in_their_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(&dir.path().join("cache"));
+        let module = |name: &str| Module {
+            name: name.to_owned(),
+            bytes: name.as_bytes().to_vec(),
+        };
+        let modules = [module("virtio_ring"), module("ext4")];
+        let files = as_files(&cache, &modules).unwrap();
+        assert_eq!(as_files(&cache, &modules).unwrap(), files);
+        let paths: Vec<String> = files
+            .iter()
+            .map(|file| file.display().to_string())
+            .collect();
+        let read: Vec<Vec<u8>> = (of_files(&paths).unwrap().into_iter())
+            .map(|module| module.bytes)
+            .collect();
+        assert_eq!(read, [b"virtio_ring".to_vec(), b"ext4".to_vec()]);
+        let said = of_files(&["./ext4".to_owned()]).unwrap_err().to_string();
+        assert!(
+            said.contains("./ext4: the name of a module's file ends in .ko"),
+            "{said}"
+        );
+        let said = of_files(&["./none.ko".to_owned()]).unwrap_err().to_string();
+        assert!(said.contains("none.ko: cannot read the module"), "{said}");
     }
 
     #[test]

@@ -105,7 +105,7 @@ table! {
         memory: Bytes = Kind::Size { least: LEAST_MEMORY }, Default "\"1GiB\"";
         /// the serial line of the kernel's console, the first one of the machine
         console: String = Kind::Thread, Required "\"ttyS0\"";
-        /// the serial line over which timecell speaks with it, the second one of the machine
+        /// the line over which timecell speaks with it, the second one of the machine: serial, or virtual such as `hvc0`
         channel: String = Kind::Thread, Required "\"ttyS1\"";
         /// Debian packages of its system, with what they depend on
         packages: Vec<String> = WORDS, Default "[]";
@@ -135,7 +135,7 @@ table! {
         device_tree: Option<PathBuf>, Without "the machine's own";
         /// nodes of the device tree that get a clock of 100 MHz in place of clocks, power domains and pins of firmware that QEMU lacks; what is attached to them is left out
         fixed_clocks: Vec<String> = WORDS, Default "[]";
-        /// drivers of the package that are loaded before anything else, in this order, each behind those that it needs
+        /// drivers of the package that are loaded before anything else, in this order, each behind those that it needs; of a kernel that is a file, their files, with a slash in each path
         modules: Vec<String> = WORDS, Default "[]";
         /// further words for the kernel's command line
         arguments: Vec<String> = WORDS, Default "[]";
@@ -206,17 +206,20 @@ impl Board {
                     "add `device_tree` or remove it",
                 );
             }
-            if board.kernel.package.is_none()
-                && !board.kernel.modules.is_empty()
+            let is_file = board.kernel.package.is_none();
+            let differs = |module: &&String| module.contains('/') != is_file;
+            if let Some(module) = board.kernel.modules.iter().find(differs)
                 && faults.is_empty()
             {
-                let what = "`modules` are those of a package, and the kernel is a file";
-                faults.report(
-                    &top.place,
-                    &["kernel"],
-                    what,
-                    "name a `package`, or a kernel that has them built in",
-                );
+                let (what, fix) = match is_file {
+                    true => (
+                        "a kernel that is a file",
+                        "write its path, with a slash in it",
+                    ),
+                    false => ("a package's kernel", "write the name of one of its drivers"),
+                };
+                let what = format!("`{module}` is no module of {what}");
+                faults.report(&top.place, &["kernel"], what, fix);
             }
             if board.console == board.channel && faults.is_empty() {
                 let what = "console and channel are the same line";
@@ -313,10 +316,20 @@ mod tests {
     }
 
     #[test]
-    fn modules_are_those_of_a_package() {
+    fn modules_are_those_of_a_package_or_files() {
         let with = |kernel: &str| LEAST.replace("package = \"linux-image-arm64\"", kernel);
         let said = faults(&with("file = \"a\"\nmodules = [\"ext4\"]"));
-        assert!(said.contains("`modules` are those of a package"), "{said}");
+        assert!(
+            said.contains("`ext4` is no module of a kernel that is a file"),
+            "{said}"
+        );
+        let said = faults(&with("package = \"a\"\nmodules = [\"./ext4.ko\"]"));
+        assert!(
+            said.contains("`./ext4.ko` is no module of a package's kernel"),
+            "{said}"
+        );
+        let text = with("file = \"a\"\nmodules = [\"./ext4.ko\"]");
+        assert!(Board::parse("b.toml", &text).is_ok());
         let text = LEAST.to_owned() + "[card]\nroot = \"/dev/mmcblk0p2\"\n";
         let board = Board::parse("b.toml", &text).unwrap();
         assert_eq!(board.card.as_ref().unwrap().slot, 0);

@@ -1,6 +1,6 @@
 //! The virtual machine that is a cell: a board, and the values of this cell in place of the board's.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::board::{Accel, Board, LEAST_MEMORY};
 use crate::file::{Kind, table};
@@ -95,6 +95,21 @@ impl Machine {
         self.board.as_deref().unwrap_or(Machine::BOARD)
     }
 
+    /// This machine with its relative paths, those of a board's file and of a kernel, beginning at a directory.
+    #[must_use]
+    pub fn beside(&self, dir: &Path) -> Machine {
+        let from = |path: &String, is_path: bool| match is_path {
+            true => dir.join(path).display().to_string(),
+            false => path.clone(),
+        };
+        let is_path = |name: &String| name.contains('/') || name.ends_with(".toml");
+        Machine {
+            board: self.board.as_ref().map(|board| from(board, is_path(board))),
+            kernel: (self.kernel.as_ref()).map(|kernel| from(kernel, kernel.contains('/'))),
+            ..self.clone()
+        }
+    }
+
     /// All that is said of it but for QEMU's other threads, to follow a name: nothing, or such as `, q35, 2 vcpus`.
     pub fn said(&self) -> String {
         let parts = [
@@ -174,6 +189,15 @@ mod tests {
         assert_eq!(own.board(), Machine::BOARD);
         assert_eq!(own.said(), ", 2 vcpus, /boot/vmlinuz");
         assert_eq!(Machine::default().said(), "");
+        let near = own.or(&Machine {
+            board: Some("b.toml".into()),
+            kernel: Some("./vmlinux".into()),
+            ..Machine::default()
+        });
+        let near = near.beside(Path::new("/etc/m"));
+        assert_eq!(near.board(), "/etc/m/b.toml");
+        assert_eq!(near.kernel.as_deref(), Some("/boot/vmlinuz"));
+        assert_eq!(all.beside(Path::new("/etc/m")), all);
         assert_eq!(both.helpers, all.helpers);
         assert_eq!(all.helpers.to_word(), "idle:0,2");
         for helpers in [&own.helpers, &all.helpers] {

@@ -13,9 +13,10 @@ use crate::made;
 
 /// Directories of the host with QEMU and its libraries, as far as they are there.
 const HOST: [&str; 4] = ["/usr", "/bin", "/lib", "/lib64"];
-/// Where the directory of the guest's program and its kernel are in the cell, and where its system is made.
+/// Where the directory of the guest's program, its kernel and its drivers are in the cell, and where its system is made.
 const PROGRAM: &str = "/guest/program";
 const KERNEL: &str = "/guest/kernel";
+const MODULES: &str = "/guest/modules";
 const MADE: &str = "/made";
 /// Memory that the cell takes beside that of its guest and twice its program, bytes.
 const BESIDE: u64 = 256 << 20;
@@ -57,6 +58,17 @@ fn around(spec: &AppSpec, asked: &model::Machine, memory_bytes: Option<u64>) -> 
     board.kernel.file = Some(KERNEL.into());
     board.kernel.package = None;
     board.kernel.unpacked = false;
+    let modules: Vec<_> = (machine.modules.iter())
+        .map(|file| {
+            (
+                file,
+                Path::new(MODULES).join(file.file_name().unwrap_or_default()),
+            )
+        })
+        .collect();
+    board.kernel.modules = (modules.iter())
+        .map(|(_, target)| target.display().to_string())
+        .collect();
     let made_bytes = std::fs::metadata(program)?.len() + BESIDE / 4;
     let takes = machine.memory_bytes + made_bytes + BESIDE;
     if let Some(limit) = memory_bytes.filter(|limit| *limit < takes) {
@@ -99,6 +111,11 @@ fn around(spec: &AppSpec, asked: &model::Machine, memory_bytes: Option<u64>) -> 
     around.binds = host.collect();
     around.binds.push(Bind::new(program, target, false));
     around.binds.push(Bind::new(kernel, KERNEL, false));
+    (around.binds).extend(
+        modules
+            .into_iter()
+            .map(|(file, target)| Bind::new(file, target, false)),
+    );
     around.tmpfs = vec![Tmpfs {
         target: MADE.into(),
         size_bytes: made_bytes,

@@ -45,6 +45,9 @@ pub struct Machine {
     pub why_not_kvm: Option<String>,
     /// The file of its kernel, where that is all that it boots beside its program.
     pub kernel: Option<PathBuf>,
+    /// The files of the drivers that it loads, in their order.
+    #[serde(default)]
+    pub modules: Vec<PathBuf>,
     /// Number of its virtual cpus.
     pub vcpus: u32,
     /// Its memory, bytes.
@@ -82,6 +85,7 @@ impl Machine {
         let found = (|| {
             let cache = Cache::of_user()?;
             let kernel = guest::kernel::get(&cache, &board, false, tell)?;
+            let modules = guest::modules::as_files(&cache, &kernel.modules)?;
             guest::image::packages(&cache, &board, false, tell)?;
             takes_cpus(&board)?;
             let known = known_of_kvm(&cache, &board, &kernel, None);
@@ -89,19 +93,20 @@ impl Machine {
             if let Some(known) =
                 known.filter(|_| asked.memory.is_none() && board.packages.is_empty())
             {
-                return Ok((known, kernel));
+                return Ok((known, kernel, modules));
             }
             let program = guest::program(Path::new("/proc/self/exe"))?;
             let named = (board.clone(), asked.board().to_owned());
             let boots = Boots::new(named, &program, &[], false, tell)?;
             boots.fits()?;
-            Ok((carried_by_kvm(&boots, None)?, boots.kernel))
+            Ok((carried_by_kvm(&boots, None)?, boots.kernel, modules))
         })();
-        let ((kvm, why_not_kvm), kernel) = found.map_err(|error| lacks(&error))?;
+        let ((kvm, why_not_kvm), kernel, modules) = found.map_err(|error| lacks(&error))?;
         board.qemu.accel = if kvm { Accel::Kvm } else { Accel::Tcg };
         let is_all = kernel.device_tree.is_none() && board.packages.is_empty();
         Ok(Machine {
             kernel: is_all.then_some(kernel.image),
+            modules,
             vcpus: board.cpus,
             memory_bytes: board.memory.bytes(),
             name: asked.board().to_owned(),

@@ -56,6 +56,9 @@ pub fn board(name: &str) -> Result<(Board, String), GuestError> {
     let kernel = &mut board.kernel;
     kernel.file = kernel.file.take().map(|file| around.join(file));
     if kernel.package.is_none() {
+        for module in &mut kernel.modules {
+            *module = around.join(&*module).display().to_string();
+        }
         kernel.device_tree = kernel.device_tree.take().map(|tree| around.join(tree));
     }
     let short = PathBuf::from(path.file_stem().unwrap_or_default());

@@ -1,5 +1,7 @@
 //! Cells of a trial that have their own task: `cells` holds a table instead of an engine's name.
 
+use std::path::Path;
+
 use super::{Experiment, Keep, Pacing, ProgramJobs, ProgramLoad, TrialPlan, Work, Workload};
 use crate::InputError;
 
@@ -69,6 +71,14 @@ impl Experiment {
             .iter_mut()
             .chain(own)
             .try_for_each(&mut change)
+    }
+
+    /// Has the relative paths of its virtual machines begin at a directory.
+    pub fn beside(&mut self, dir: &Path) {
+        self.machine = self.machine.beside(dir);
+        for trial in &mut self.trials {
+            trial.machine = trial.machine.beside(dir);
+        }
     }
 }
 

@@ -142,7 +142,11 @@ fn parse(
     machine: Option<&dyn Machine>,
 ) -> Result<MissionFile, InputErrors> {
     let (mission, lines) = file::read(&FORMAT, name, text, |top, faults| {
-        let mission = Mission::of(top);
+        let mut mission = Mission::of(top);
+        let dir = Path::new(name).parent().unwrap_or(Path::new(""));
+        for cell in &mut mission.cells {
+            cell.machine = cell.machine.beside(dir);
+        }
         check::mission(&mission, faults);
         if let Some(machine) = machine {
             check::on_machine::check(name, &mission, machine, faults);

@@ -33,6 +33,8 @@ pub fn find(
     experiment.each_program(|program| {
         bench::resolve_program(what, program).map_err(|why| InputError::new(what, why, ""))
     })?;
+    let dir = std::path::absolute(Path::new(what).parent().unwrap_or(Path::new("")));
+    experiment.beside(&dir.unwrap_or_default());
     one_of_a_name(what, experiment)?;
     let Some(path) = &options.program.program else {
         return find_tasks(options, experiment);

@@ -448,6 +448,26 @@ fn boards_and_what_they_lack_are_told(dir: &Path) {
     );
 }
 
+/// A board of the user's that boots the unpacked kernel and speaks over a virtual line, whose drivers are modules.
+const VIRTUAL: &str = r#"
+schema = 1
+title = "PC with a virtual line"
+architecture = "x86_64"
+cpus = 1
+memory = "256MiB"
+console = "ttyS0"
+channel = "hvc0"
+[kernel]
+package = "linux-image-rt-amd64"
+unpacked = true
+modules = ["virtio_pci", "virtio_console"]
+arguments = ["no_timer_check", "noirqdebug", "tsc=reliable"]
+[qemu]
+machine = "q35"
+cpu = "max"
+arguments = ["-device", "virtio-serial-pci", "-device", "virtconsole,chardev=channel"]
+"#;
+
 /// A virtual machine whose virtual cpu has a budget, beside another cell.
 #[cfg(target_arch = "x86_64")]
 // It keeps both cpus busy.
@@ -464,11 +484,12 @@ fn boards_and_what_they_lack_are_told(dir: &Path) {
 fn a_machine_of_a_mission_is_held_and_comes_back(dir: &Path) {
     let busybox = dir.join("busybox");
     crate::support::copy_program(missions::busybox(), &busybox);
+    std::fs::write(dir.join("virtual.toml"), VIRTUAL).unwrap();
     let script = "echo the guest runs; exec sleep 1000";
     let cells = format!(
         "enforcer = \"deadline\"\n{}[[cell]]\nname = \"guest\"\nengine = \"qemu\"\nimage = {{ binary = \"busybox\" }}\n\
         args = [\"sh\", \"-c\", \"{script}\"]\n\
-        machine = {{ board = \"pvh\", helpers = {{ class = \"batch\" }} }}\n\
+        machine = {{ board = \"./virtual.toml\", helpers = {{ class = \"batch\" }} }}\n\
         restart = {{ policy = \"always\", limit = 9 }}\n\
         [[cell.task]]\nname = \"cpu\"\nwcet = \"60ms\"\nperiod = \"100ms\"\n",
         shell(

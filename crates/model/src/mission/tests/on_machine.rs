@@ -85,6 +85,16 @@ fn faults(text: &str, board: &Board) -> Vec<String> {
 }
 
 #[test]
+fn the_board_and_the_kernel_of_a_machine_count_from_the_file() {
+    let text = "schema = 1\nname = \"m\"\n[[cell]]\nname = \"a\"\nclass = \"other\"\nengine = \"qemu\"\n\
+        image = { binary = \"/usr/bin/app\" }\nmachine = { board = \"b.toml\", kernel = \"../vmlinux\" }\n";
+    let file = MissionFile::parse("/etc/m/m.toml", text).unwrap();
+    let machine = &file.mission().cells[0].machine;
+    assert_eq!(machine.board(), "/etc/m/b.toml");
+    assert_eq!(machine.kernel.as_deref(), Some("/etc/m/../vmlinux"));
+}
+
+#[test]
 fn relative_paths_count_from_the_file() {
     let board = Board::new(&[("/etc/root", PathKind::Directory)]);
     assert_eq!(faults(LEAST, &board), Vec::<String>::new());
