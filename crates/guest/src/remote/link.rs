@@ -144,9 +144,26 @@ fn end(ssh: &mut Child) {
 }
 
 fn last_line(tail: &Tail) -> Option<String> {
-    let text = tail.text();
-    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-    Some(line.trim().to_owned())
+    last_reason(&tail.text()).map(str::to_owned)
+}
+
+/// The last line that ssh has said, but for those that only say that its way through a gateway has ended.
+fn last_reason(text: &str) -> Option<&str> {
+    let mut lines = text.lines().rev().map(str::trim);
+    let follows = |line: &str| {
+        line.ends_with("UNKNOWN port 65535") || line.starts_with("kex_exchange_identification:")
+    };
+    let reason = lines
+        .clone()
+        .find(|line| !line.is_empty() && !follows(line));
+    reason.or_else(|| lines.find(|line| !line.is_empty()))
+}
+
+/// The host whose key has changed, as the file of known hosts names it: the one asked for, or a gateway.
+fn changed(text: &str) -> Option<&str> {
+    let after = |line| Some(str::split_once(line, "key for ")?.1);
+    let mut hosts = text.lines().filter_map(after);
+    hosts.find_map(|rest| Some(rest.split_once(" has changed")?.0))
 }
 
 /// Timecell for a machine as `uname -m` names it.
@@ -292,16 +309,10 @@ impl Closing {
         let text = tail.text();
         let said = last_line(&tail).unwrap_or_else(|| format!("ssh said nothing: {why}"));
         let has = |part: &str| text.contains(part);
-        let plain = name.trim_start_matches("ssh://");
-        let (what, fix, is_final) = if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
-            let host = plain.rsplit('@').next().unwrap_or(plain);
-            let known = match host.rsplit_once(':') {
-                Some((host, port)) => format!("[{host}]:{port}"),
-                None => host.to_owned(),
-            };
+        let (what, fix, is_final) = if let Some(host) = changed(&text) {
             (
-                "its host key is another than the known one".to_owned(),
-                format!("find out why; if it is right, `ssh-keygen -R '{known}'`"),
+                format!("the host key of {host} is another than the known one"),
+                format!("find out why; if it is right, `ssh-keygen -R '{host}'`"),
                 true,
             )
         } else if has("Host key verification failed") {
@@ -438,5 +449,19 @@ mod tests {
     fn the_directory_there_is_quoted() {
         assert!(command(Some("/a'b")).ends_with("tc \"$1\"' sh '/a'\\''b'"));
         assert!(command(None).ends_with("sh ''"));
+    }
+
+    #[test]
+    fn a_gateway_that_is_the_reason_is_named() {
+        let end = "kex_exchange_identification: Connection closed by remote host\r\nConnection closed by UNKNOWN port 65535\r\n";
+        let why = "ssh: connect to host gateway port 22: Connection refused";
+        assert_eq!(last_reason(&format!("hello\n{why}\r\n{end}\n")), Some(why));
+        // Alone, they are better than nothing.
+        let last = "Connection closed by UNKNOWN port 65535";
+        assert_eq!(last_reason(end), Some(last));
+        assert_eq!(last_reason("\n"), None);
+        let said = "a host key has just been changed.\nHost key for [gateway]:2222 has changed and you have requested strict checking.\n";
+        assert_eq!(changed(said), Some("[gateway]:2222"));
+        assert_eq!(changed(end), None);
     }
 }

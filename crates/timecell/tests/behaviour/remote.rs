@@ -1,136 +1,20 @@
 //! `--on`: hosts with a real sshd, each in a network namespace of the test's own, reached by the real ssh; and a shell on a terminal in
 //! place of a board's console.
 
+mod console;
+mod host;
+
 use std::fs;
-use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::missions::name;
-use crate::support::{Said, begun, binary, end_of, eventually, only_run, say};
+use crate::support::{Said, begun, binary, end_of, eventually, say};
+
+use host::{Host, done, knowing};
 
 const SSHD: &str = "/usr/sbin/sshd";
-
-/// A host of this machine's: its own network, name and sshd, which end with it.
-struct Host {
-    sshd: Child,
-    /// ssh with a configuration that knows it.
-    ssh: String,
-    target: String,
-    there: PathBuf,
-}
-
-fn done(program: &str, words: &[&str]) {
-    let said: Said = Command::new(program).args(words).output().unwrap().into();
-    said.ends_with(0);
-}
-
-impl Host {
-    /// Starts one that nobody else has, by its number.
-    fn start(dir: &Path, number: u8) -> Host {
-        let place = dir.join(format!("host{number}"));
-        fs::create_dir(&place).unwrap();
-        let path = |name: &str| place.join(name).display().to_string();
-        for key in ["host", "user"] {
-            done(
-                "ssh-keygen",
-                &["-q", "-t", "ed25519", "-N", "", "-f", &path(key)],
-            );
-        }
-        // 198.18.0.0/15 is for tests of networks.
-        let (here, there) = (format!("198.18.{number}.1"), format!("198.18.{number}.2"));
-        let key = fs::read_to_string(path("host.pub")).unwrap();
-        fs::write(path("known"), format!("[{there}]:2222 {key}")).unwrap();
-        let daemon = [
-            "Port 2222",
-            &format!("HostKey {}", path("host")),
-            &format!("AuthorizedKeysFile {}", path("user.pub")),
-            "PidFile none\nStrictModes no\nPermitRootLogin yes\nUsePAM yes",
-        ];
-        fs::write(path("sshd.conf"), daemon.join("\n") + "\n").unwrap();
-        let client = [
-            &format!("IdentityFile {}", path("user")),
-            &format!("UserKnownHostsFile {}", path("known")),
-            "GlobalKnownHostsFile /dev/null\nStrictHostKeyChecking yes",
-        ];
-        fs::write(path("ssh.conf"), client.join("\n") + "\n").unwrap();
-        let script = format!(
-            "hostname board{number} && ip link set lo up && mkdir -p /run/sshd && \
-             mount -t tmpfs shm /dev/shm && exec {SSHD} -D -e -f {}",
-            path("sshd.conf")
-        );
-        let log = fs::File::create(path("log")).unwrap();
-        let sshd = Command::new("unshare")
-            .args(["--net", "--uts", "--mount", "sh", "-c", &script])
-            .stdin(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let host = Host {
-            ssh: format!("ssh -F {}", path("ssh.conf")),
-            target: format!("ssh://root@{there}:2222"),
-            there: place.join("there"),
-            sshd,
-        };
-        eventually("it listens", || {
-            fs::read_to_string(path("log")).is_ok_and(|log| log.contains("Server listening"))
-        });
-        let pid = host.sshd.id().to_string();
-        let link = format!("tct{}h{number}", std::process::id() % 100_000);
-        let ip = |words: &str| done("ip", &words.split(' ').collect::<Vec<_>>());
-        ip(&format!(
-            "link add {link} type veth peer name eth0 netns {pid}"
-        ));
-        ip(&format!("addr add {here}/24 dev {link}"));
-        ip(&format!("link set {link} up"));
-        let inside = format!("-t {pid} -n ip addr add {there}/24 dev eth0");
-        done("nsenter", &inside.split(' ').collect::<Vec<_>>());
-        done(
-            "nsenter",
-            &["-t", &pid, "-n", "ip", "link", "set", "eth0", "up"],
-        );
-        host
-    }
-
-    /// The words by which this host does something.
-    fn on<'w>(&'w self, words: &[&'w str]) -> Vec<&'w str> {
-        let there = self.there.to_str().unwrap();
-        let own = [
-            "--on",
-            &self.target,
-            "--ssh",
-            &self.ssh,
-            "--remote-dir",
-            there,
-        ];
-        let end = words
-            .iter()
-            .position(|word| *word == "--")
-            .unwrap_or(words.len());
-        [&words[..end], &own, &words[end..]].concat()
-    }
-
-    fn say(&self, dir: &Path, words: &[&str]) -> Said {
-        say(dir, &self.on(words))
-    }
-
-    /// The orders that are kept there.
-    fn orders(&self) -> Vec<PathBuf> {
-        let all = fs::read_dir(self.there.join("orders"))
-            .into_iter()
-            .flatten();
-        all.map(|entry| entry.unwrap().path()).collect()
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        // Its sessions end with their connections, and the network with all of them.
-        self.sshd.kill().unwrap();
-        self.sshd.wait().unwrap();
-    }
-}
 
 /// The ssh that this timecell has started, if it has.
 fn ssh_of(pid: u32) -> Option<i32> {
@@ -215,21 +99,7 @@ fn a_run_by_ssh_goes_on_after_each_cut_of_its_link(dir: &Path) {
 fn three_hosts_measure_and_are_shown_on_one_page(dir: &Path) {
     let hosts: Vec<Host> = (1..=3).map(|number| Host::start(dir, number)).collect();
     small(dir, 2);
-    // One configuration that knows all.
-    let all: String = hosts
-        .iter()
-        .map(|host| {
-            let place = host.there.parent().unwrap();
-            let own = fs::read_to_string(place.join("ssh.conf")).unwrap();
-            let name = host
-                .target
-                .trim_start_matches("ssh://root@")
-                .trim_end_matches(":2222");
-            format!("Host {name}\n{own}\n")
-        })
-        .collect();
-    fs::write(dir.join("ssh.conf"), all).unwrap();
-    let ssh = format!("ssh -F {}", dir.join("ssh.conf").display());
+    let ssh = knowing(dir, &hosts, false);
     let there = dir.join("there").display().to_string();
     let mut words = vec!["bench", "small.toml", "--ssh", &ssh, "--remote-dir", &there];
     hosts
@@ -244,6 +114,51 @@ fn three_hosts_measure_and_are_shown_on_one_page(dir: &Path) {
     }
     assert_eq!(fs::read_dir(dir.join("runs")).unwrap().count(), 3);
     assert!(said.out.contains("devices.html"), "{}", said.out);
+}
+
+#[case(Alone, Root, RealTime, File(SSHD), Program("ip"), Program("unshare"))]
+fn a_host_behind_a_gateway_is_reached_through_it(dir: &Path) {
+    let gateway = Host::start(dir, 1);
+    let far = Host::behind(Some(&gateway), dir, 2);
+    let mut hosts = [gateway, far];
+    let ssh = knowing(dir, &hosts, true);
+    let by = |option: &str| format!("{ssh} -o {option}");
+    // No other way leads there.
+    hosts[1].ssh = by("ProxyJump=none -o ConnectTimeout=3");
+    let error = hosts[1].say(dir, &["doctor"]).ends_with(4).error();
+    assert!(error.contains("see whether `ssh ssh://root@"), "{error}");
+    assert!(!hosts[1].log().contains("Accepted"), "{}", hosts[1].log());
+    hosts[1].ssh = by("ProxyJump=root@198.18.1.2:2223");
+    let error = hosts[1].say(dir, &["doctor"]).ends_with(4).error();
+    let why = "connect to host 198.18.1.2 port 2223: Connection refused";
+    assert!(error.contains(why), "{error}");
+    hosts[1].ssh = ssh.clone();
+    hosts[1].say(dir, &["doctor"]).ends_with(0);
+    small(dir, 8);
+    let measures = begun(dir, &hosts[1].on(&["bench", "small.toml", "--out", "here"]));
+    let notes = || fs::read_to_string(dir.join("begun.err")).unwrap();
+    eventually("it measures", || notes().contains("trial 1 of"));
+    assert!(cut(measures.id()));
+    assert_eq!(
+        end_of(measures).and_then(|end| end.code()),
+        Some(0),
+        "{}",
+        notes()
+    );
+    assert_eq!(
+        notes().matches("the link was lost").count(),
+        1,
+        "{}",
+        notes()
+    );
+    let runs: Vec<_> = fs::read_dir(dir.join("here")).unwrap().collect();
+    assert_eq!(runs.len(), 1);
+    assert_eq!(jobs(dir, &runs[0].as_ref().unwrap().path()), 8 * JOBS);
+    // Three links, each through the gateway, which alone knows this machine.
+    for (host, from) in hosts.iter().zip(["198.18.1.1", "198.18.2.1"]) {
+        let accepted = format!("Accepted publickey for root from {from} ");
+        assert_eq!(host.log().matches(&accepted).count(), 3, "{}", host.log());
+    }
 }
 
 #[case(
@@ -359,7 +274,7 @@ fn what_keeps_ssh_from_a_host_is_told_in_a_sentence(dir: &Path) {
             changed.as_str(),
             &[][..],
             4,
-            "its host key is another than the known one (find out why; if it is right, `ssh-keygen -R '[198.18.1.2]:2222'`)",
+            "the host key of [198.18.1.2]:2222 is another than the known one (find out why; if it is right, `ssh-keygen -R '[198.18.1.2]:2222'`)",
         ),
         (
             &host.target,
@@ -441,7 +356,7 @@ fn what_keeps_ssh_from_a_host_is_told_in_a_sentence(dir: &Path) {
 fn a_full_disk_there_is_told_and_left_as_it_was(dir: &Path) {
     let host = Host::start(dir, 1);
     fs::create_dir(&host.there).unwrap();
-    let pid = host.sshd.id().to_string();
+    let pid = host.pid().to_string();
     let there = host.there.to_str().unwrap();
     done(
         "nsenter",
@@ -478,128 +393,4 @@ fn a_full_disk_there_is_told_and_left_as_it_was(dir: &Path) {
     );
     let error = host.say(dir, &["doctor"]).ends_with(4).error();
     assert!(error.contains("programs may not run from "), "{error}");
-}
-
-/// A shell on a terminal, whose bytes go to and from a serial line; some are lost.
-struct Console {
-    shell: Child,
-    /// The end of the line that timecell opens by its path.
-    _line: OwnedFd,
-    path: String,
-}
-
-impl Console {
-    /// Starts it. Of the bytes that it says, the last of so many is lost.
-    fn start(lost: u64) -> Console {
-        let (mut ours, mut line) = (0, 0);
-        let mut path = [0; 64];
-        let (size, settings) = (std::ptr::null(), std::ptr::null());
-        // SAFETY: all pointers are valid; the name has room for a path below /dev/pts.
-        let opened = unsafe {
-            libc::openpty(
-                &raw mut ours,
-                &raw mut line,
-                path.as_mut_ptr(),
-                settings,
-                size,
-            )
-        };
-        assert_eq!(opened, 0);
-        // SAFETY: it ends with a NUL; both descriptors were just opened, and are nobody else's.
-        let (path, ours, line) = unsafe {
-            for end in [ours, line] {
-                libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC);
-            }
-            let path = std::ffi::CStr::from_ptr(path.as_ptr());
-            (
-                path,
-                fs::File::from_raw_fd(ours),
-                OwnedFd::from_raw_fd(line),
-            )
-        };
-        let path = path.to_str().unwrap().to_owned();
-        // Nothing comes back before timecell says how the line is.
-        done("stty", &["-F", &path, "raw", "-echo"]);
-        let mut shell = Command::new("script")
-            .args(["--quiet", "--flush", "--command", "sh -i", "/dev/null"])
-            .env("SHELL", "/bin/sh")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (mut keys, mut said) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
-        let (mut typed, mut shown) = (ours.try_clone().unwrap(), ours);
-        std::thread::spawn(move || std::io::copy(&mut typed, &mut keys));
-        std::thread::spawn(move || {
-            let mut at = 0_u64;
-            let mut buffer = [0; 1024];
-            while let Ok(read @ 1..) = std::io::Read::read(&mut said, &mut buffer) {
-                let kept = buffer[..read].iter().filter(|_| {
-                    at += 1;
-                    !at.is_multiple_of(lost)
-                });
-                let kept: Vec<u8> = kept.copied().collect();
-                if std::io::Write::write_all(&mut shown, &kept).is_err() {
-                    return;
-                }
-            }
-        });
-        Console {
-            shell,
-            _line: line,
-            path,
-        }
-    }
-}
-
-impl Drop for Console {
-    fn drop(&mut self) {
-        self.shell.kill().unwrap();
-        self.shell.wait().unwrap();
-    }
-}
-
-#[case(
-    Alone,
-    Root,
-    RealTime,
-    Program("script"),
-    Program("stty"),
-    Program("sha256sum")
-)]
-fn a_run_over_a_console_that_loses_bytes_arrives_whole(dir: &Path) {
-    // The program was brought before: over a console, one that is not optimised takes minutes.
-    let loaded = guest::program(&binary()).unwrap().loaded;
-    let there = dir.join("there");
-    fs::create_dir(&there).unwrap();
-    fs::write(there.join("new"), loaded).unwrap();
-    done("chmod", &["755", there.join("new").to_str().unwrap()]);
-    let sum = Command::new("sha256sum")
-        .arg(there.join("new"))
-        .output()
-        .unwrap();
-    let digest = String::from_utf8(sum.stdout).unwrap();
-    let place = there.join("bin").join(digest.split(' ').next().unwrap());
-    fs::create_dir_all(&place).unwrap();
-    fs::rename(there.join("new"), place.join("timecell")).unwrap();
-    small(dir, 2);
-    let console = Console::start(70_001);
-    let target = format!("serial:{},115200", console.path);
-    let there = there.to_str().unwrap();
-    let on = ["--on", &target, "--remote-dir", there];
-    let words = [&["bench", "small.toml"], &on[..]].concat();
-    let said = say(dir, &words).ends_with(0);
-    assert_eq!(said.err.matches("trial 2 of 2:").count(), 1, "{}", said.err);
-    assert_eq!(jobs(dir, &only_run(dir)), 2 * JOBS);
-    // The shell is there again, and the next command finds it.
-    let said = say(dir, &[&["doctor", "--json"], &on[..]].concat()).ends_with(0);
-    let doctor: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    assert!(doctor["checks"].is_array());
-    // Another program that has the line is told apart from a board that is away.
-    assert_eq!(
-        fs::read_dir(Path::new(there).join("orders"))
-            .unwrap()
-            .count(),
-        0
-    );
 }
