@@ -1,6 +1,8 @@
 //! The scenarios that `bench` knows by name: the only list of them.
 
-use model::{Experiment, InputError, InputErrors};
+use std::borrow::Cow;
+
+use model::{Architecture, Experiment, InputError, InputErrors};
 
 use crate::isolation::ISOLATION_QUESTION;
 use crate::selfcheck::SELF_QUESTION;
@@ -73,6 +75,22 @@ const EXPERIMENTS: [(&str, &str); 7] = [
     ("scale", include_str!("../scenarios/scale.toml")),
 ];
 
+/// What scenarios say of virtual machines of x86_64, and what is the same of 64-bit ARM: a board whose clock keeps time, and a kernel.
+const ON_ARM: [(&str, &str); 2] = [
+    ("board = \"q35\"", "board = \"virt\""),
+    ("\"linux-image-amd64\"", "\"linux-image-arm64\""),
+];
+
+/// The text of a scenario on a machine of this architecture.
+fn text_on(text: &str, architecture: Option<Architecture>) -> Cow<'_, str> {
+    match architecture {
+        Some(Architecture::Aarch64) => ON_ARM.iter().fold(text.into(), |text, (x86, arm)| {
+            text.replace(x86, arm).into()
+        }),
+        _ => text.into(),
+    }
+}
+
 /// Every name that `bench` takes in place of a file.
 pub fn names() -> Vec<&'static str> {
     all().map(|(name, _)| name).collect()
@@ -84,7 +102,7 @@ pub fn names() -> Vec<&'static str> {
 /// When it is neither, cannot be read, or is faulty; the sentence names the place and the fix.
 pub fn find(what: &str) -> Result<Experiment, InputErrors> {
     if let Some(Way::Experiment(text)) = way(what) {
-        return Experiment::parse(what, text);
+        return Experiment::parse(what, &text_on(text, Architecture::own()));
     }
     let is_path =
         what.contains('/') || what.ends_with(".toml") || std::path::Path::new(what).exists();
@@ -166,6 +184,42 @@ mod tests {
         }
         assert!(matches!(way("supply"), Some(Way::Supply)));
         assert!(way("nonsense").is_none());
+    }
+
+    #[test]
+    fn virtual_machines_of_scenarios_are_of_the_hosts_processor() {
+        let machines = |architecture| {
+            let of = |name: &str| {
+                let (_, text) = EXPERIMENTS.iter().find(|(of, _)| *of == name).unwrap();
+                Experiment::parse(name, &text_on(text, architecture)).unwrap()
+            };
+            let latency = of("latency");
+            let kernel = latency
+                .trial("qemu-linux-idle")
+                .unwrap()
+                .machine
+                .kernel
+                .clone();
+            (
+                of("reservations").machine.board,
+                latency.machine.board,
+                kernel,
+            )
+        };
+        let are = |board: &str, kernel: &str| {
+            (Some(board.into()), Some(board.into()), Some(kernel.into()))
+        };
+        let arm = are("virt", "linux-image-arm64");
+        assert_eq!(machines(Some(Architecture::Aarch64)), arm);
+        let x86 = are("q35", "linux-image-amd64");
+        assert_eq!(machines(Some(Architecture::X86_64)), x86);
+        for (name, text) in EXPERIMENTS {
+            let on_arm = text_on(text, Some(Architecture::Aarch64));
+            assert!(
+                !on_arm.contains("amd64") && !on_arm.contains("\"q35\""),
+                "{name}"
+            );
+        }
     }
 
     /// The kernel's limit for the groups of a trial, us of every second: 95 % of a cpu, of which its fair server has 5 where servers of
