@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use model::{Board, InputError};
+use model::{Board, Card, InputError};
 
 use crate::GuestError;
 use crate::cache::Cache;
@@ -70,7 +70,7 @@ pub struct Inserted {
 /// Writes the image of a board's card to an empty file, whose name in messages is `path`: with the files of `with` in its root.
 ///
 /// # Errors
-/// If the board has no card, or its kernel no ext4; if something is not to be had, or the disk is full.
+/// If the board has no card, or its kernel's package lacks a driver that leads to the root; if something is not to be had, or the disk is full.
 pub fn write(
     (board, name): (&Board, &str),
     program: &Program,
@@ -79,12 +79,13 @@ pub fn write(
     (path, file): (&Path, &File),
     tell: &dyn Fn(&str),
 ) -> Result<Sizes, GuestError> {
-    let root = root_of(board, name)?;
+    let card = card_of(board, name)?;
     let cache = Cache::of_user()?;
     let mut board = board.clone();
+    // Of a kernel that is a file, nobody knows the drivers: it has them built in.
     let names = &mut board.kernel.modules;
-    // A kernel that is a file has it built in, or its user knows better.
-    if board.kernel.package.is_some() && !names.iter().any(|name| name == "ext4") {
+    names.extend(card.drivers.iter().cloned());
+    if !names.iter().any(|name| name == "ext4") {
         names.push("ext4".to_owned());
     }
     let board = &board;
@@ -96,7 +97,7 @@ pub fn write(
         _ => Some(image::first(&cache, program, &kernel.modules)?),
     };
     let told = || GuestError::file(path, "write the image");
-    let words = arguments(board, root, name, first.is_some());
+    let words = arguments(board, &card.root, name, first.is_some());
     let boot = boot_files(&kernel, first.as_ref(), &words);
     let (boot_bytes, _) = boot.size().map_err(told())?;
     let sizes = sizes(boot_bytes, tree.size().map_err(told())?);
@@ -117,7 +118,7 @@ pub fn read(
     (board, name): (&Board, &str),
     path: &Path,
 ) -> Result<(Kernel, Option<Image>, Inserted), GuestError> {
-    root_of(board, name)?;
+    let card = card_of(board, name)?;
     let file = File::open(path).map_err(GuestError::file(path, "read the image of the card"))?;
     let about = file.metadata().map_err(GuestError::file(path, "read it"))?;
     let bad = |what: &str| {
@@ -178,7 +179,7 @@ pub fn read(
             bytes: bytes.len() as u64,
         }),
         Inserted {
-            slot: board.card.as_ref().map_or(0, |card| card.slot),
+            slot: card.slot,
             file,
             words,
             kernel,
@@ -186,13 +187,12 @@ pub fn read(
     ))
 }
 
-/// The kernel's name of a board's root.
-fn root_of<'b>(board: &'b Board, name: &str) -> Result<&'b str, GuestError> {
-    let card = board.card.as_ref().ok_or_else(|| {
-        let fix = "add a table [card] with `root` to its file";
+/// The card of a board.
+fn card_of<'b>(board: &'b Board, name: &str) -> Result<&'b Card, GuestError> {
+    Ok(board.card.as_ref().ok_or_else(|| {
+        let fix = "add a table [card] to its file";
         InputError::new(name, "this board has no card", fix)
-    })?;
-    Ok(&card.root)
+    })?)
 }
 
 /// The kernel's command line on a card; behind `--` the words for its first process.

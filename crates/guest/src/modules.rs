@@ -87,7 +87,7 @@ pub fn of_package(
             "{} has no driver `{name}`, neither as a module nor built in",
             package.name
         );
-        GuestError::unmet(what, "name another in `modules` of the board's file")
+        GuestError::unmet(what, "name another driver or kernel in the board's file")
     };
     // Names become parts of patterns.
     let is_name = |name: &&String| {

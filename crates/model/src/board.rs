@@ -161,6 +161,8 @@ table! {
     pub struct Card: "card", "[card]" {
         /// the kernel's name of its second partition, which is the root
         root: String = Kind::Word, Required "\"/dev/mmcblk0p2\"";
+        /// drivers that lead to the root, in this order, each behind those that it needs: of the controller, and what ext4 needs; loaded, if they are not built in
+        drivers: Vec<String> = WORDS, Required "[\"sdhci-of-arasan\"]";
         /// number of its slot in QEMU
         slot: u32 = Kind::Integer { least: 0, most: 15 }, Default "0";
     }
@@ -330,7 +332,7 @@ mod tests {
         );
         let text = with("file = \"a\"\nmodules = [\"./ext4.ko\"]");
         assert!(Board::parse("b.toml", &text).is_ok());
-        let text = LEAST.to_owned() + "[card]\nroot = \"/dev/mmcblk0p2\"\n";
+        let text = LEAST.to_owned() + "[card]\nroot = \"/dev/mmcblk0p2\"\ndrivers = [\"sdhci\"]\n";
         let board = Board::parse("b.toml", &text).unwrap();
         assert_eq!(board.card.as_ref().unwrap().slot, 0);
         assert_eq!(Board::parse("again", &board.to_toml()), Ok(board));

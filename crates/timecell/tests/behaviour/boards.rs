@@ -144,6 +144,17 @@ fn kernel_and_initramfs_are_built_without_booting(dir: &Path) {
     assert!(!dir.join("pc").exists());
     let said = say(dir, &["board", "image", "./pc.toml", "--sd", "card.img"]).ends_with(2);
     assert!(said.err.contains("this board has no card"), "{}", said.err);
+    let card = "[card]\nroot = \"/dev/mmcblk0p2\"\ndrivers = [\"no-such-controller\"]\n";
+    std::fs::write(dir.join("pc.toml"), format!("{BOARD}{card}")).unwrap();
+    let said = say(dir, &["board", "image", "./pc.toml", "--sd", "card.img"]).ends_with(4);
+    assert!(
+        said.err.contains(
+            "has no driver `no_such_controller`, neither as a module nor built in (name another driver or kernel"
+        ),
+        "{}",
+        said.err
+    );
+    assert!(!dir.join("card.img").exists());
 }
 
 /// timecell for the ZCU102, where it was built.
