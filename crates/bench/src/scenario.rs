@@ -120,7 +120,8 @@ pub fn find(what: &str) -> Result<Experiment, InputErrors> {
         )
         .into());
     }
-    let text = std::fs::read_to_string(what).map_err(|error| {
+    let read = host::given_file::text(what.as_ref(), Experiment::FILE_BYTES as u64);
+    let text = read.map_err(|error| {
         InputError::new(
             what,
             format!("cannot read the experiment file: {error}"),

@@ -12,6 +12,7 @@ use model::{Board, Card, InputError};
 use crate::GuestError;
 use crate::cache::Cache;
 use crate::elf::Program;
+use crate::given;
 use crate::image::{self, Image};
 use crate::kernel::{self, Kernel};
 use crate::partitions::{self, Partition};
@@ -28,8 +29,6 @@ const SIGNATURE: u32 = 0x7469_6d65;
 const CONFIGURATION: &str = "extlinux/extlinux.conf";
 /// The longest configuration that is read, bytes.
 const MOST_CONFIGURATION: u64 = 64 << 10;
-/// The largest of the other files that are read, bytes.
-const MOST_FILE: u64 = 1 << 30;
 
 /// Sizes of an image, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,15 +118,11 @@ pub fn read(
     path: &Path,
 ) -> Result<(Kernel, Option<Image>, Inserted), GuestError> {
     let card = card_of(board, name)?;
-    let file = File::open(path).map_err(GuestError::file(path, "read the image of the card"))?;
-    let about = file.metadata().map_err(GuestError::file(path, "read it"))?;
+    let file = given::open(path, u64::MAX)?;
     let bad = |what: &str| {
         let fix = format!("make one by `timecell board image {name} --sd FILE`");
         GuestError::from(InputError::new(path.display().to_string(), what, fix))
     };
-    if !about.is_file() {
-        return Err(bad("it is no file"));
-    }
     let begin = first_partition(&file).ok_or_else(|| bad("it has no FAT32 partition"))?;
     let mut kind = [0; 8];
     let is_read = file.read_exact_at(&mut kind, begin + 82).is_ok();
@@ -146,7 +141,7 @@ pub fn read(
     let text = String::from_utf8_lossy(&text);
     let named = |key: &str| value(&text, key);
     let nameless = |name: &str| {
-        let bytes = get(name, MOST_FILE)?;
+        let bytes = get(name, given::MOST)?;
         let mut file = cache.nameless()?;
         file.write_all(&bytes)
             .map_err(GuestError::file(cache.dir(), "keep a file of the card"))?;

@@ -1,11 +1,10 @@
 //! The programs that guests run: for which processor they are, whether they need libraries, and what of them is loaded.
 
-use std::fs;
 use std::path::Path;
 
 use model::Architecture;
 
-use crate::GuestError;
+use crate::{GuestError, given};
 
 /// A static program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,13 +114,15 @@ pub(crate) fn module_needs(bytes: &[u8]) -> Vec<String> {
 /// # Errors
 /// If it cannot be read, is for no processor of ours, or needs libraries.
 pub fn program(path: &Path) -> Result<Program, GuestError> {
-    let bytes = fs::read(path).map_err(GuestError::file(path, "read the guest's program"))?;
+    let bytes = given::read(path, given::MOST)?;
     parse(bytes).map_err(|what| model::InputError::new(path.display().to_string(), what, "").into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+
     use proptest::collection::vec;
     use proptest::prelude::*;
 

@@ -11,6 +11,7 @@ use crate::GuestError;
 use crate::apt::Package;
 use crate::cache::{Cache, digest};
 use crate::fdt;
+use crate::given;
 use crate::modules::{self, Module};
 use crate::packages::{self, Request};
 
@@ -55,7 +56,7 @@ pub fn get(
 
 /// The kernel inside a bzImage, in the cache afterwards; an image that is unpacked is taken as it is.
 fn unpacked(cache: &Cache, image: &Path) -> Result<PathBuf, GuestError> {
-    let bytes = fs::read(image).map_err(GuestError::file(image, "read it"))?;
+    let bytes = given::read(image, given::MOST)?;
     if bytes.starts_with(b"\x7fELF") {
         return Ok(image.to_owned());
     }
@@ -123,7 +124,7 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
 }
 
 fn from_file(cache: &Cache, board: &Board, file: &Path) -> Result<Kernel, GuestError> {
-    File::open(file).map_err(GuestError::file(file, "read it"))?;
+    given::open(file, given::MOST)?;
     let tree = board.kernel.device_tree.as_deref();
     Ok(Kernel {
         image: file.to_owned(),
@@ -200,7 +201,7 @@ fn tree_of(dir: &Path, tree: &Path, package: &Package) -> Result<PathBuf, GuestE
 
 /// A device tree with the changes of the board's file.
 fn changed(cache: &Cache, board: &Board, path: &Path) -> Result<File, GuestError> {
-    let bytes = fs::read(path).map_err(GuestError::file(path, "read it"))?;
+    let bytes = given::read(path, given::MOST_TREE)?;
     changed_bytes(cache, board, path, &bytes)
 }
 

@@ -11,6 +11,7 @@ mod cpio;
 mod elf;
 mod error;
 mod fdt;
+mod given;
 pub mod image;
 mod inside;
 pub mod kernel;

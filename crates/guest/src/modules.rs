@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use host::file;
+
 use crate::GuestError;
 use crate::apt::{self, Package};
 use crate::cache::{self, Cache};
@@ -149,7 +151,7 @@ fn search(
         if path.is_dir() {
             search(&path, found, built_in)?;
         } else if path.ends_with("modules.builtin") {
-            built_in.extend(fs::read_to_string(&path)?.lines().filter_map(named));
+            built_in.extend(file::text(&path)?.lines().filter_map(named));
         } else if let Some(name) = named(&path.to_string_lossy()) {
             found.insert(name, path);
         }
@@ -187,7 +189,7 @@ fn read(path: &Path) -> Result<Vec<u8>, GuestError> {
         Some("xz") => "xz",
         Some("zst") => "zstd",
         Some("gz") => "gzip",
-        _ => return fs::read(path).map_err(GuestError::file(path, "read the module")),
+        _ => return file::read(path).map_err(GuestError::file(path, "read the module")),
     };
     let mut command = Command::new(program);
     command

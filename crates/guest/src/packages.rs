@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use host::file;
 use model::Architecture;
 
 use crate::GuestError;
@@ -88,7 +89,7 @@ pub fn get(
 }
 
 fn known(cache: &Cache, request: &Request<'_>) -> Option<Vec<Package>> {
-    let text = fs::read(cache.path("requests", &request.key())).ok()?;
+    let text = file::read(cache.path("requests", &request.key())).ok()?;
     serde_json::from_slice(&text).ok()
 }
 

@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
+use host::given_file;
+
 use crate::cpio::{Head, Kind, Reader, Writer};
 
 /// Where the content of an entry is.
@@ -181,7 +183,8 @@ impl Tree {
                     writer.add(&head, &bytes[..])?;
                 }
                 Content::Path(from) => {
-                    let file = File::open(from).map_err(|error| told(error, from))?;
+                    let file = given_file::regular(from, u64::MAX);
+                    let file = file.map_err(|error| told(error, from))?;
                     let size = file.metadata().map_err(|error| told(error, from))?.size();
                     head.bytes = size.try_into().map_err(|_| {
                         io::Error::other(format!(

@@ -21,6 +21,7 @@ pub mod file;
 pub mod fix;
 pub mod foreign_file;
 pub mod found;
+pub mod given_file;
 pub mod ground;
 pub mod handover;
 pub mod hcbs;

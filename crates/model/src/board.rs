@@ -172,12 +172,15 @@ table! {
 pub(crate) const FORMAT: Format = Format {
     name: "board",
     schema: SCHEMA,
-    most_bytes: 1 << 20,
+    most_bytes: Board::FILE_BYTES,
     top: Board::SHAPE,
     narrower: |_, _, _| None,
 };
 
 impl Board {
+    /// The longest file, bytes.
+    pub const FILE_BYTES: usize = 1 << 20;
+
     /// Reads the file of a board; `name` is its name in messages, usually its path.
     ///
     /// # Errors

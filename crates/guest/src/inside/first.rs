@@ -82,7 +82,7 @@ fn load() {
 /// The device that the kernel's command line names as the root.
 fn root() -> Option<String> {
     mounted("proc", "/proc", "").ok()?;
-    let words = fs::read_to_string("/proc/cmdline");
+    let words = host::file::text("/proc/cmdline");
     let _ = unmount("/proc", UnmountFlags::DETACH);
     of_words(&words.ok()?).map(str::to_owned)
 }

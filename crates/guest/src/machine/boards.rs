@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use host::given_file;
 use model::{Board, InputError, InputErrors, nearest};
 
 use crate::GuestError;
@@ -44,7 +45,7 @@ pub fn board(name: &str) -> Result<(Board, String), GuestError> {
         });
         return Err(InputError::new(name, "there is no such board", fix).into());
     }
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = given_file::text(path, Board::FILE_BYTES as u64).map_err(|error| {
         InputErrors::from(InputError::new(
             name,
             format!("cannot read it: {error}"),

@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use host::file;
 use model::{Accel, Board, InputError};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use sha2::{Digest, Sha256};
@@ -167,12 +168,12 @@ fn key(board: &Board, kernel: &Kernel) -> String {
 
 /// What identifies this start of the host.
 fn boot_id() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+    file::text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
 /// Why KVM did not carry a guest earlier since the host was started, empty if it did; `None`: none was tried.
 fn found(cache: &Cache, key: &str) -> Option<String> {
-    let text = std::fs::read_to_string(cache.found("found", key)?).ok()?;
+    let text = file::text(cache.found("found", key)?).ok()?;
     Some(text.strip_prefix(&boot_id())?.trim().to_owned())
 }
 

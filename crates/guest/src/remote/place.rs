@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufReader, Read, Seek, Write};
+use std::io::{self, BufReader, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use host::file;
 use serde::{Deserialize, Serialize};
 
 use super::message::Sum;
@@ -209,7 +210,7 @@ impl Place {
     /// # Errors
     /// Those of the disk.
     pub fn order(&self) -> io::Result<Order> {
-        serde_json::from_slice(&fs::read(self.path(ORDER))?)
+        serde_json::from_slice(&file::read(self.path(ORDER))?)
             .map_err(|error| invalid(error.to_string()))
     }
 
@@ -228,9 +229,7 @@ impl Place {
     /// # Errors
     /// Those of the disk.
     pub fn status(&self) -> io::Result<String> {
-        let mut text = String::new();
-        File::open(self.path("status"))?.read_to_string(&mut text)?;
-        Ok(text.trim_end().to_owned())
+        Ok(file::text(self.path("status"))?.trim_end().to_owned())
     }
 
     /// The lock of the order, unless its keeper has it.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use host::given_file;
 use model::InputError;
 use model::mission::{Cell, Latency, Mission, MissionFile, SupervisorClass};
 use record::summary::RunSummary;
@@ -99,7 +100,7 @@ pub(super) fn read(path: &Path, here: &Here) -> Result<(MissionFile, String), Co
 
 /// The text of a mission file.
 pub(super) fn mission_text(path: &Path) -> Result<String, InputError> {
-    super::read_text(path, model::mission::Limits::FILE_BYTES as u64)
+    given_file::text(path, model::mission::Limits::FILE_BYTES as u64)
         .map_err(|what| InputError::new(path.display().to_string(), what, ""))
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use host::given_file;
 use model::{InputError, Work};
 use record::import::measured::{Measured, Options, import_from};
 use record::run::Run;
@@ -80,7 +81,6 @@ fn file(path: &Path, report: &Report, options: Options) -> Result<Measured, Inpu
         return import_from(report.format, "standard input", input, options);
     }
     let name = path.display().to_string();
-    let file =
-        std::fs::File::open(path).map_err(|error| InputError::new(&name, error.to_string(), ""))?;
+    let file = given_file::open(path).map_err(|what| InputError::new(&name, what, ""))?;
     import_from(report.format, &name, file, options)
 }

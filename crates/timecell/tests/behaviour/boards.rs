@@ -569,3 +569,38 @@ fn a_machine_of_a_mission_is_held_and_comes_back(dir: &Path) {
     nothing_is_left(dir);
     assert_eq!(qemu(), None);
 }
+
+#[case]
+fn files_that_never_end_are_refused_at_once(dir: &Path) {
+    let made = std::process::Command::new("mkfifo")
+        .arg(dir.join("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    let own = format!("architecture = \"{}\"", std::env::consts::ARCH);
+    let board = |kernel: &str| {
+        let text = BOARD.replace("architecture = \"x86_64\"", &own);
+        let text = text.replace("package = \"linux-image-rt-amd64\"", kernel);
+        std::fs::write(dir.join("b.toml"), text).unwrap();
+    };
+    std::fs::write(dir.join("kernel"), "kernel").unwrap();
+    let refused = |words: &[&str]| {
+        let said = say(dir, &[&["board"], words].concat()).ends_with(2);
+        let error = said.error();
+        assert!(error.contains("it is not a regular file"), "{error}");
+        assert!(!dir.join("b").exists());
+    };
+    for endless in ["./pipe", "/dev/zero"] {
+        refused(&["build", endless]);
+        board(&format!("file = \"{endless}\""));
+        refused(&["build", "./b.toml"]);
+        board(&format!("file = \"kernel\"\ndevice_tree = \"{endless}\""));
+        refused(&["build", "./b.toml"]);
+        board("file = \"kernel\"");
+        refused(&["build", "./b.toml", "--guest-binary", endless]);
+        refused(&["run", "zcu102", "--sd", endless, "--", "doctor"]);
+        let said = say(dir, &["board", "build", "./b.toml", "--with", endless]).ends_with(2);
+        assert!(said.err.contains("it is no file"), "{}", said.err);
+        let said = say(dir, &["bench", endless]).ends_with(2);
+        assert!(said.err.contains("not a regular file"), "{}", said.err);
+    }
+}

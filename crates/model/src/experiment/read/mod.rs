@@ -27,7 +27,7 @@ use crate::{Duration, InputErrors, Machine, Threshold};
 pub(crate) const FORMAT: Format = Format {
     name: "experiment",
     schema: SCHEMA,
-    most_bytes: 256 << 20,
+    most_bytes: Experiment::FILE_BYTES,
     top: &keys::TOP,
     narrower: keys::narrower,
 };
@@ -43,6 +43,9 @@ const OF_SETS: [&str; 6] = [
     "reservation",
 ];
 impl Experiment {
+    /// The longest file, bytes.
+    pub const FILE_BYTES: usize = 256 << 20;
+
     /// Reads an experiment file; `name` is its name in messages, usually its path.
     ///
     /// ```

@@ -94,7 +94,7 @@ fn load(source: &Source, cpus: Option<u32>) -> Result<Loaded, CommandError> {
         (name.to_owned(), import_from(format, name, input, options)?)
     } else {
         let name = path.display().to_string();
-        let file = super::open_file(path).map_err(|what| InputError::new(&name, what, ""))?;
+        let file = host::given_file::open(path).map_err(|what| InputError::new(&name, what, ""))?;
         let imported = import_from(format, &name, file, options)?;
         (name, imported)
     };
