@@ -1,7 +1,7 @@
 //! `timecell board`: boots boards, and runs timecell in them.
 
 use std::fs::File;
-use std::io::Seek;
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -96,7 +96,6 @@ fn build(options: &Builds) -> Result<Ended, CommandError> {
     let named = || PathBuf::from(&made.name);
     let dir = options.output.clone().unwrap_or_else(named);
     unused(&dir, options.force)?;
-    host::writer::create_dir_all(&dir).map_err(fetched::told(&dir, "make the directory"))?;
     let kernel = &made.kernel;
     let image = File::open(&kernel.image).map_err(fetched::told(&kernel.image, "read it"))?;
     let files = [
@@ -113,24 +112,29 @@ fn build(options: &Builds) -> Result<Ended, CommandError> {
         ),
     ];
     let (mut json, mut text) = (serde_json::Map::new(), String::new());
-    for (key, name, file) in files {
-        let Some(mut file) = file else { continue };
-        let path = dir.join(name);
-        let mut out = Output::create(&path)?;
-        let copied = file.rewind().and_then(|()| {
-            let bytes = std::io::copy(&mut file, &mut out)?;
-            file.rewind()?;
-            Ok((bytes, guest::digest(&file)?))
-        });
-        let (bytes, sha256) = copied.map_err(fetched::told(&path, "write it"))?;
-        out.finish()?;
-        text += &format!(
-            "{key:<12} {bytes:>10} bytes  sha256:{sha256}  {}\n",
-            path.display()
-        );
-        let about = serde_json::json!({ "path": path, "bytes": bytes, "sha256": sha256 });
-        json.insert(key.to_owned(), about);
-    }
+    let write = |begun: &Path| {
+        for (key, name, file) in files {
+            let Some(mut file) = file else { continue };
+            let path = dir.join(name);
+            let mut out = Output::create(&begun.join(name))?;
+            let copied = file.rewind().and_then(|()| {
+                let bytes = std::io::copy(&mut file, &mut out)?;
+                out.flush()?;
+                file.rewind()?;
+                Ok((bytes, guest::digest(&file)?))
+            });
+            let (bytes, sha256) = copied.map_err(fetched::told(&path, "write it"))?;
+            out.finish()?;
+            text += &format!(
+                "{key:<12} {bytes:>10} bytes  sha256:{sha256}  {}\n",
+                path.display()
+            );
+            let about = serde_json::json!({ "path": path, "bytes": bytes, "sha256": sha256 });
+            json.insert(key.to_owned(), about);
+        }
+        Ok(())
+    };
+    fetched::whole(&dir, write)?;
     let modules: Vec<&str> = made
         .kernel
         .modules

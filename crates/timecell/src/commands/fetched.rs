@@ -78,6 +78,34 @@ fn moved(from: &Path, into: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(kept)
 }
 
+/// Has files written into another directory on the same disk, and puts them in `dir` once all of them are there. Those of the same name there
+/// are replaced.
+pub fn whole(
+    dir: &Path,
+    write: impl FnOnce(&Path) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    let is_new = !dir.exists();
+    let begun = match dir.file_name() {
+        Some(name) if is_new => dir.with_file_name(format!(".{}.part", name.to_string_lossy())),
+        _ => dir.join(".part"),
+    };
+    // Left by one that was killed.
+    let _ = writer::remove_dir_all(&begun);
+    writer::create_dir_all(&begun).map_err(told(&begun, "make the directory"))?;
+    let placed = write(&begun).and_then(|()| {
+        let place = || match is_new {
+            true => writer::rename(&begun, dir),
+            false => (std::fs::read_dir(&begun)?).try_for_each(|entry| {
+                let entry = entry?;
+                writer::rename(&entry.path(), &dir.join(entry.file_name()))
+            }),
+        };
+        place().map_err(told(dir, "put the files there"))
+    });
+    let _ = writer::remove_dir_all(&begun);
+    placed
+}
+
 /// The path, or one beside it with a number if something is there.
 pub fn free(path: &Path) -> PathBuf {
     let numbered = |number: u32| {
@@ -94,6 +122,39 @@ pub fn free(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_there_as_a_whole_or_not_at_all() {
+        let above = tempfile::tempdir().unwrap();
+        let dir = above.path().join("built");
+        let named = |dir: &Path| {
+            let mut names: Vec<_> = std::fs::read_dir(dir)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            names.sort();
+            names
+        };
+        let fails = |begun: &Path| {
+            std::fs::write(begun.join("kernel"), "half").unwrap();
+            Err(told(begun, "write it")(
+                std::io::ErrorKind::StorageFull.into(),
+            ))
+        };
+        let works = |begun: &Path| {
+            std::fs::write(begun.join("kernel"), "whole").unwrap();
+            Ok(())
+        };
+        assert!(whole(&dir, fails).is_err());
+        assert_eq!(named(above.path()), [] as [&str; 0]);
+        whole(&dir, works).unwrap();
+        std::fs::write(dir.join("mine"), "").unwrap();
+        assert!(whole(&dir, fails).is_err());
+        whole(&dir, works).unwrap();
+        assert_eq!(named(above.path()), ["built"]);
+        assert_eq!(named(&dir), ["kernel", "mine"]);
+        assert_eq!(std::fs::read(dir.join("kernel")).unwrap(), b"whole");
+    }
 
     #[test]
     fn runs_are_kept_beside_those_of_the_same_name() {
