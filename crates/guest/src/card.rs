@@ -103,8 +103,14 @@ pub fn write(
     file.set_len(sizes.card).map_err(told())?;
     file.write_all_at(&boot_record(&sizes), 0).map_err(told())?;
     let (first, second) = sizes.partitions(file);
-    partitions::write_fat(&cache, &boot, SIGNATURE, first)?;
-    partitions::write_ext4(&cache, &tree, second)?;
+    let written = partitions::write_fat(&cache, &boot, SIGNATURE, first)
+        .and_then(|()| partitions::write_ext4(&cache, &tree, second));
+    written.map_err(|error| match error {
+        GuestError::Program { said, .. } if said == partitions::FULL => {
+            told()(rustix::io::Errno::NOSPC.into())
+        }
+        error => error,
+    })?;
     Ok(sizes)
 }
 
@@ -129,6 +135,17 @@ pub fn read(
     if !is_read || &kind != b"FAT32   " {
         return Err(bad("its first partition is no FAT32"));
     }
+    let bytes = (file.metadata())
+        .map_err(GuestError::file(path, "read it"))?
+        .len();
+    if !bytes.is_power_of_two() {
+        let what = format!("its size of {bytes} bytes is no power of two, which QEMU demands");
+        let fix = format!(
+            "enlarge it by `truncate --size {} FILE`",
+            bytes.next_power_of_two()
+        );
+        return Err(InputError::new(path.display().to_string(), what, fix).into());
+    }
     let get = |name: &str, most| {
         let what = || {
             bad(&format!(
@@ -148,7 +165,8 @@ pub fn read(
         Ok::<_, GuestError>((file, bytes))
     };
     let linux = named("linux").ok_or_else(|| bad("its extlinux.conf names no kernel"))?;
-    let (kernel, _) = nameless(linux)?;
+    let (kernel, bytes) = nameless(linux)?;
+    kernel::suits(board, &bytes).map_err(|what| bad(&what))?;
     let image = named("initrd").map(nameless).transpose()?;
     let tree = match named("fdt") {
         Some(tree) => Some(kernel::changed_bytes(
@@ -344,6 +362,10 @@ mod tests {
         assert_eq!((image.unwrap().bytes, card.slot), (bytes, 1));
         assert_eq!(card.words, words.split(" -- ").next().unwrap());
         assert_eq!(fs::read(kernel.image).unwrap(), b"kernel");
+        file.set_len(500 << 20).unwrap();
+        bad(
+            "its size of 524288000 bytes is no power of two, which QEMU demands; enlarge it by `truncate --size 536870912",
+        );
         file.write_all_at(&[0; 512], 0).unwrap();
         bad("it has no FAT32 partition");
         let (pc, _) = crate::machine::board("x86-rt").unwrap();

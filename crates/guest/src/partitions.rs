@@ -9,16 +9,16 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::GuestError;
 use crate::cache::{Cache, Filling};
 use crate::tree::Tree;
+use crate::{GuestError, tail};
 
 /// Sectors of a cluster: FAT32 has at least 65,525 clusters, which are 64 MiB.
 const CLUSTER: &str = "2";
 /// The time of everything in a FAT32 partition, seconds since 1970: its first day, 1 January 1980.
 const DAY: &str = "315532800";
 /// The error of a full disk, after which mtools go on and complain of what follows from it.
-const FULL: &str = "No space left on device";
+pub(crate) const FULL: &str = "No space left on device";
 
 /// A partition of an image, in bytes.
 #[derive(Debug, Clone, Copy)]
@@ -160,9 +160,8 @@ fn run(program: &'static str, package: &str, command: &mut Command) -> Result<()
         return Ok(());
     }
     let said = String::from_utf8_lossy(&done.stderr);
-    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     let full = said.contains(FULL).then_some(FULL);
-    let line = full.or(lines.next_back()).unwrap_or("it said nothing");
+    let line = full.unwrap_or_else(|| tail::reason(&said, program));
     // Of unshare.
     let absent = [
         format!("{program}: No such file"),
@@ -171,7 +170,7 @@ fn run(program: &'static str, package: &str, command: &mut Command) -> Result<()
     if absent.iter().any(|words| line.contains(words)) {
         return Err(unstarted(program, package, &io::ErrorKind::NotFound.into()));
     }
-    let said = line.trim_start_matches(&format!("{program}: ")).to_owned();
+    let said = line.to_owned();
     Err(GuestError::Program { program, said })
 }
 

@@ -86,9 +86,33 @@ impl Tail {
     }
 }
 
+/// Of all that a failed program has said, the line that tells why: the first that begins with its name and is no warning, without the
+/// name; else the last.
+pub(crate) fn reason<'s>(said: &'s str, program: &str) -> &'s str {
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut named =
+        (lines.clone()).filter_map(|line| line.strip_prefix(program)?.strip_prefix(": "));
+    let why = named.find(|line| !line.starts_with("warning: "));
+    why.or(lines.next_back()).unwrap_or("it said nothing")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_reason_is_the_line_with_the_name_of_the_program() {
+        for (said, why) in [
+            (
+                "qemu: warning: no KVM\nqemu: -machine vax: unsupported machine type\nUse -machine help\n",
+                "-machine vax: unsupported machine type",
+            ),
+            ("qemu: warning: a\nnot named\n\n", "not named"),
+            ("", "it said nothing"),
+        ] {
+            assert_eq!(reason(said, "qemu"), why);
+        }
+    }
 
     #[test]
     fn the_end_is_kept_and_panics_are_found() {

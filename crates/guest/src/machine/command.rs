@@ -17,6 +17,7 @@ use crate::card::{self, Inserted};
 use crate::elf::Program;
 use crate::image::{self, Image};
 use crate::kernel::{self, Kernel};
+use crate::tail;
 
 /// Memory that a kernel and what runs in a guest take at least, beside its system, bytes; and the kernel alone while it unpacks that.
 const BESIDE: u64 = 96 << 20;
@@ -176,7 +177,8 @@ impl Boots {
         }
         more("-append", self.kernel_words(kvm, mode));
         // The threads of virtual cpus are `CPU 0/TCG` or `CPU 0/KVM` and so on.
-        more("-name", format!("{},debug-threads=on", self.name));
+        let name = escaped(&self.name);
+        more("-name", format!("guest={name},debug-threads=on"));
         words.extend(["-nodefaults", "-display", "none", "-no-reboot"].map(str::to_owned));
         words.extend(board.qemu.arguments.iter().cloned());
         words
@@ -267,6 +269,11 @@ impl Boots {
     }
 }
 
+/// A value for an option of QEMU's that has several: of commas, two stand for one.
+fn escaped(value: &str) -> String {
+    value.replace(',', ",,")
+}
+
 /// Fails if QEMU's machine of a board has fewer cpus than the board; QEMU is asked.
 ///
 /// # Errors
@@ -294,12 +301,9 @@ pub fn takes_cpus(board: &Board) -> Result<(), GuestError> {
     }
     let ended = (qemu.wait_with_output()).map_err(|error| told(error.to_string()))?;
     let said = String::from_utf8_lossy(&ended.stderr);
-    let last = said.lines().last().unwrap_or_default();
     match ended.status.success() {
         true => Ok(()),
-        false => Err(told(
-            last.trim_start_matches(&format!("{program}: ")).to_owned(),
-        )),
+        false => Err(told(tail::reason(&said, program).to_owned())),
     }
 }
 
@@ -358,7 +362,7 @@ mod tests {
             file: tempfile::tempfile().unwrap(),
             bytes: 1 << 30,
         };
-        let boots = Boots {
+        let mut boots = Boots {
             board,
             name,
             kernel,
@@ -370,7 +374,7 @@ mod tests {
         for part in [
             "-machine xlnx-zcu102 -accel tcg -smp 4 -m 2048M -kernel /k -initrd /proc/self/fd/",
             " -append console=ttyPS0 rdinit=/init ",
-            " timecell.emulated=qemu-tcg -- guest init serve ttyPS1 zcu102 -name zcu102,debug-threads=on -nodefaults",
+            " timecell.emulated=qemu-tcg -- guest init serve ttyPS1 zcu102 -name guest=zcu102,debug-threads=on -nodefaults",
         ] {
             assert!(words.contains(part), "{part}: {words}");
         }
@@ -384,6 +388,12 @@ mod tests {
         let words = boots.words(true, Mode::Shell).join(" ");
         assert!(
             words.contains("-- guest init shell ttyPS0") && !words.contains("emulated"),
+            "{words}"
+        );
+        boots.name = "a,b=c".to_owned();
+        let words = boots.words(true, Mode::Shell).join(" ");
+        assert!(
+            words.contains("-name guest=a,,b=c,debug-threads=on"),
             "{words}"
         );
     }

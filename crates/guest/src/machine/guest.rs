@@ -23,7 +23,7 @@ use crate::cache::{Cache, digest, hexadecimal};
 use crate::channel::message::{FromGuest, Order, Ready, ToGuest};
 use crate::channel::{Sender, received};
 use crate::kernel::Kernel;
-use crate::tail::Tail;
+use crate::tail::{self, Tail};
 
 /// How long a guest may need to boot with KVM before it is tried without.
 const KVM_TIME: Duration = Duration::from_secs(12);
@@ -52,6 +52,8 @@ pub enum Output {
 #[derive(Debug)]
 pub struct Guest {
     qemu: Child,
+    /// QEMU's name, which is in front of its complaints.
+    program: &'static str,
     monitor: Monitor,
     to: Arc<Sender<ToGuest>>,
     from: Receiver<(FromGuest, u32)>,
@@ -260,6 +262,7 @@ impl Guest {
             .map_err(GuestError::file(Path::new("channel"), "use it"))?;
         let mut guest = Guest {
             qemu,
+            program: command::program(boots.board.architecture),
             monitor: Monitor::new(monitor),
             to: Arc::new(Sender::new(File::from(OwnedFd::from(to)))),
             from: received(channel),
@@ -322,13 +325,8 @@ impl Guest {
         match ended {
             Some(status) if !status.success() => {
                 let said = self.complaints.text();
-                let said = said
-                    .lines()
-                    .last()
-                    .unwrap_or("it said nothing")
-                    .trim()
-                    .to_owned();
-                self.fault(&format!("QEMU has ended ({status}): {said}"))
+                let why = tail::reason(&said, self.program);
+                self.fault(&format!("QEMU has ended ({status}): {why}"))
             }
             _ => self.fault("the guest has ended by itself"),
         }

@@ -57,6 +57,20 @@ impl FromStr for Target {
             if name.is_empty() || host.starts_with('-') || name.starts_with(['-', ':']) {
                 return Err(format!("it names no host; {FORMS}"));
             }
+            let (user, address) = host
+                .rsplit_once('@')
+                .map_or((None, host), |(user, address)| (Some(user), address));
+            let (address, port) = match address.strip_prefix('[') {
+                Some(inside) => inside.split_once(']').unwrap_or(("", "")),
+                None => address.split_at(address.find(':').unwrap_or(address.len())),
+            };
+            if user == Some("") || address.is_empty() {
+                return Err(format!("it names no user or no host; {FORMS}"));
+            }
+            let number = || port.strip_prefix(':')?.parse::<u16>().ok();
+            if !port.is_empty() && number().is_none_or(|number| number == 0) {
+                return Err(format!("a port is a number from 1 to 65535; {FORMS}"));
+            }
             if !host.chars().all(is_plain) {
                 return Err(format!("a host's name has no such characters; {FORMS}"));
             }
@@ -95,6 +109,9 @@ mod tests {
         let target: Target = "ssh://root@board:2222/".parse().unwrap();
         assert_eq!(target, Target::Ssh("ssh://root@board:2222".into()));
         assert_eq!(target.label(), "board:2222");
+        for named in ["ssh://a@b@[fe80::1%eth0]:22", "ssh://[::1]", "ssh://host"] {
+            assert_eq!(named.parse(), Ok(Target::Ssh(named.to_owned())));
+        }
         let target: Target = "serial:/dev/ttyUSB0".parse().unwrap();
         assert_eq!(target.to_string(), "serial:/dev/ttyUSB0,115200");
         for (text, said) in [
@@ -104,6 +121,14 @@ mod tests {
             ("ssh://-oProxyCommand=x", "names no host"),
             ("ssh://a@-b", "names no host"),
             ("ssh://a;b", "no such characters"),
+            ("ssh://@x", "names no user or no host"),
+            ("ssh://a@[::1", "names no user or no host"),
+            ("ssh://u@h:99999", "a number from 1 to 65535"),
+            ("ssh://u@h:0", "a number from 1 to 65535"),
+            ("ssh://h:", "a number from 1 to 65535"),
+            ("ssh://::1", "names no host"),
+            ("ssh://h:22:1", "a number from 1 to 65535"),
+            ("ssh://[::1]22", "a number from 1 to 65535"),
             ("serial:/dev/ttyS0,fast", "a number such as 115200"),
             ("serial:/dev/ttyS0,4800", "from 9600"),
             ("serial:,9600", "names no device"),
