@@ -90,6 +90,13 @@ const WORDS: Kind = Kind::List {
     unique: false,
 };
 
+const KERNEL_WORDS: Kind = Kind::List {
+    of: &Kind::KernelWord,
+    least: 0,
+    most: 256,
+    unique: false,
+};
+
 table! {
     /// A board or machine that QEMU boots.
     pub struct Board: "board", "the top level" {
@@ -104,9 +111,9 @@ table! {
         /// its memory
         memory: Bytes = Kind::Size { least: LEAST_MEMORY }, Default "\"1GiB\"";
         /// the serial line of the kernel's console, the first one of the machine
-        console: String = Kind::Thread, Required "\"ttyS0\"";
+        console: String = Kind::KernelWord, Required "\"ttyS0\"";
         /// the line over which timecell speaks with it, the second one of the machine: serial, or virtual such as `hvc0`
-        channel: String = Kind::Thread, Required "\"ttyS1\"";
+        channel: String = Kind::KernelWord, Required "\"ttyS1\"";
         /// Debian packages of its system, with what they depend on
         packages: Vec<String> = WORDS, Default "[]";
         /// longest wait for an answer after switching it on
@@ -138,7 +145,7 @@ table! {
         /// drivers of the package that are loaded before anything else, in this order, each behind those that it needs; of a kernel that is a file, their files, with a slash in each path
         modules: Vec<String> = WORDS, Default "[]";
         /// further words for the kernel's command line
-        arguments: Vec<String> = WORDS, Default "[]";
+        arguments: Vec<String> = KERNEL_WORDS, Default "[]";
     }
 }
 
@@ -160,7 +167,7 @@ table! {
     /// The SD card of a board.
     pub struct Card: "card", "[card]" {
         /// the kernel's name of its second partition, which is the root
-        root: String = Kind::Word, Required "\"/dev/mmcblk0p2\"";
+        root: String = Kind::KernelWord, Required "\"/dev/mmcblk0p2\"";
         /// drivers that lead to the root, in this order, each behind those that it needs: of the controller, and what ext4 needs; loaded, if they are not built in
         drivers: Vec<String> = WORDS, Required "[\"sdhci-of-arasan\"]";
         /// number of its slot in QEMU
@@ -318,6 +325,28 @@ mod tests {
         );
         let said = faults(&LEAST.replace("console", "memory = \"1MiB\"\nconsole"));
         assert!(said.contains("64"), "{said}");
+    }
+
+    #[test]
+    fn words_for_the_kernel_are_words() {
+        let card = |root: &str| format!("{LEAST}[card]\nroot = \"{root}\"\n");
+        for text in [
+            card("a\\nb"),
+            card("a b"),
+            card(""),
+            card("/dev/\u{e0}"),
+            LEAST.replace("ttyS0", "ttyS0 init=/bin/sh"),
+            LEAST.replace("[qemu]", "arguments = [\"quiet\", \"--\"]\n[qemu]"),
+            LEAST.replace("[qemu]", "arguments = ['a=\"b']\n[qemu]"),
+        ] {
+            let said = faults(&text);
+            assert!(
+                said.contains("is no word of the kernel's command line"),
+                "{text}: {said}"
+            );
+        }
+        let text = LEAST.replace("[qemu]", "arguments = [\"a.b=c,d:1\", \"-x\"]\n[qemu]");
+        assert!(Board::parse("b.toml", &text).is_ok());
     }
 
     #[test]

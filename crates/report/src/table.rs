@@ -275,7 +275,7 @@ fn after(summary: &RunSummary) -> Vec<(String, String)> {
     }
     sentences.extend(tails::lines(summary));
     sentences.extend(not_measured(summary));
-    let of_run = of_run(summary, crowded).into_iter();
+    let of_run = of_run(summary).into_iter();
     sentences.extend(of_run.map(|sentence| (String::new(), sentence)));
     sentences.extend(crate::conclusion::beside_own(summary));
     sentences.extend(crate::conclusion::states(summary, false));
@@ -311,7 +311,7 @@ fn not_measured(summary: &RunSummary) -> Vec<(String, String)> {
 }
 
 /// Sentences on the run as a whole.
-fn of_run(summary: &RunSummary, crowded: bool) -> Vec<String> {
+fn of_run(summary: &RunSummary) -> Vec<String> {
     let mut sentences = Vec::new();
     // The reason why a trial was not measured is given above.
     let said = |reason: &str| summary.not_measured.iter().any(|n| n.reason == reason);
@@ -342,14 +342,7 @@ fn of_run(summary: &RunSummary, crowded: bool) -> Vec<String> {
     for failure in &summary.failures {
         sentences.push(format!("failed: {failure}"));
     }
-    if crowded {
-        sentences.extend(table_conditions::notes(&summary.cells));
-    }
-    for cell in summary.cells.iter().filter(|_| !crowded) {
-        for note in &cell.notes {
-            sentences.push(format!("note: {}: {note}", cell.label));
-        }
-    }
+    sentences.extend(table_conditions::notes(&summary.cells));
     for why in &summary.overloads {
         sentences.push(format!("overload: {why}"));
     }

@@ -235,17 +235,24 @@ pub(crate) fn load_lines(summary: &RunSummary) -> Vec<String> {
         .collect()
 }
 
-/// Notes of all cells, equal ones once.
+/// Notes of all cells, equal ones once, of the named cells where these are few.
 pub(crate) fn notes(cells: &[CellSummary]) -> Vec<String> {
-    let mut notes: Vec<(&str, u64)> = Vec::new();
-    for note in cells.iter().flat_map(|cell| &cell.notes) {
-        match notes.iter_mut().find(|known| known.0 == note) {
-            Some(known) => known.1 += 1,
-            None => notes.push((note, 1)),
+    const NAMED: usize = 3;
+    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for cell in cells {
+        for note in &cell.notes {
+            match notes.iter_mut().find(|known| known.0 == note) {
+                Some(known) => known.1.push(&cell.label),
+                None => notes.push((note, vec![&cell.label])),
+            }
         }
     }
-    notes
-        .into_iter()
-        .map(|(note, cells)| format!("note: {}: {note}", text::words::plural(cells, "cell")))
-        .collect()
+    let told = |(note, labels): (&str, Vec<&str>)| {
+        let of = match labels.len() {
+            ..=NAMED => labels.join(", "),
+            many => text::words::plural(many as u64, "cell"),
+        };
+        format!("note: {of}: {note}")
+    };
+    notes.into_iter().map(told).collect()
 }

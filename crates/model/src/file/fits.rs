@@ -44,6 +44,7 @@ impl Kind {
             | Kind::Part
             | Kind::Label
             | Kind::Thread
+            | Kind::KernelWord
             | Kind::Reference
             | Kind::HostPath
             | Kind::CellPath => match self.text_fault(value::text(label, found)?) {
@@ -116,6 +117,16 @@ impl Kind {
                 fault(
                     "is not a thread name",
                     "use 1 to 15 bytes, the kernel's limit",
+                )
+            }
+            // `--` ends the kernel's words, and quotes would hide the blanks behind them.
+            Kind::KernelWord
+                if ["", "--"].contains(&text)
+                    || !text.chars().all(|c| c.is_ascii_graphic() && c != '"') =>
+            {
+                fault(
+                    "is no word of the kernel's command line",
+                    "use letters, digits and marks of ASCII, without blanks and quotes",
                 )
             }
             Kind::Reference if !is_reference(text) => fault(

@@ -39,6 +39,7 @@ fn kind(kind: &Kind) -> (String, String) {
         Kind::Part => text("1 to 64 letters, digits, `-`, `_`"),
         Kind::Label => text("1 to 64 characters"),
         Kind::Thread => text("1 to 15 bytes"),
+        Kind::KernelWord => text("letters, digits and marks of ASCII, without blanks and quotes"),
         Kind::Reference => text("1 to 512 letters, digits and `._/:@+-`"),
         Kind::HostPath => text("path on the host"),
         Kind::CellPath => text("absolute path, without `..`"),

@@ -69,6 +69,7 @@ fn kind(kind: &Kind) -> Value {
         Kind::Part => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$" }),
         Kind::Label => json!({ "type": "string", "minLength": 1, "maxLength": 64 }),
         Kind::Thread => json!({ "type": "string", "minLength": 1, "maxLength": 15 }),
+        Kind::KernelWord => json!({ "type": "string", "pattern": "^(?!--$)[!#-~]+$" }),
         Kind::Reference => {
             json!({ "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,511}$" })
         }

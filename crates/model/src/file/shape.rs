@@ -70,6 +70,8 @@ pub(crate) enum Kind {
     Label,
     /// The name of a thread.
     Thread,
+    /// A word of the kernel's command line.
+    KernelWord,
     /// The name by which an engine knows an image.
     Reference,
     /// A path on the host.

@@ -105,6 +105,33 @@ fn not_real_time(base: &std::path::Path) -> Synthetic {
 }
 
 #[test]
+fn equal_notes_of_cells_are_told_once() {
+    let base = tempfile::tempdir().unwrap();
+    let four = "name = \"bare\"\ncells = [\"bare\", \"bare\", \"bare\", \"bare\"]";
+    let plan = PLAN.replace("cells = [\"bare\"]", four);
+    let mut run = Synthetic::new(base.path(), &plan);
+    let noted = |id: &str, notes: &[&str]| {
+        let mut cell = cell(id, Bare, &ramp(270_000, 400));
+        cell.record.notes = notes.iter().map(|&note| note.to_owned()).collect();
+        cell
+    };
+    let cells = ["1-bare", "2-bare", "3-bare"].map(|id| noted(id, &["shared by all", "of three"]));
+    let last = noted("4-bare", &["shared by all", "of one"]);
+    run.trial("bare", 1, cells.into_iter().chain([last]).collect());
+    run.finish();
+    let text = table(&study(&run.run).unwrap(), Style::default());
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for told in [
+        "note: 4 cells: shared by all",
+        "note: bare/1-bare, bare/2-bare, bare/3-bare: of three",
+        "note: bare/4-bare: of one",
+    ] {
+        assert_eq!(text.matches(told).count(), 1, "{told}: {text}");
+    }
+    assert_eq!(text.matches("shared by all").count(), 1, "{text}");
+}
+
+#[test]
 fn what_was_not_real_time_says_so_everywhere() {
     let base = tempfile::tempdir().unwrap();
     let run = not_real_time(base.path());

@@ -262,7 +262,7 @@ pub struct Series {
     /// Number of rounds, in each of which everything is measured once.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub rounds: Option<i64>,
-    /// Measure only cells of these engines, comma-separated.
+    /// Measure only cells of these engines, comma-separated; virtual machines (qemu) are measured only if named.
     #[arg(long, value_name = "ENGINE", value_delimiter = ',', value_parser = Offered::<EngineKind>::of(engines))]
     pub engine: Vec<EngineKind>,
     /// Unprivileged user who runs rootless cells.
