@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn words_for_the_kernel_are_words() {
-        let card = |root: &str| format!("{LEAST}[card]\nroot = \"{root}\"\n");
+        let card = |root: &str| format!("{LEAST}[card]\nroot = \"{root}\"\ndrivers = []\n");
         for text in [
             card("a\\nb"),
             card("a b"),

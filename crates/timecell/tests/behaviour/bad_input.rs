@@ -234,7 +234,7 @@ fn an_unwritable_run_directory(dir: &Path) {
 }
 
 /// Runs `see` with a file system of `bytes` bytes.
-fn on_small_disk(bytes: u64, see: impl FnOnce(&Path)) {
+pub fn on_small_disk(bytes: u64, see: impl FnOnce(&Path)) {
     struct Mounted(std::path::PathBuf);
     impl Drop for Mounted {
         fn drop(&mut self) {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use host::sched::{Class, get_class};
 
+use crate::bad_input::on_small_disk;
 use crate::control::{SLEEPS, ask};
 use crate::missions::{self, Up, mission, nothing_is_left, pid_of, shell};
 use crate::support::{eventually, only_run, say, timecell};
@@ -570,18 +571,39 @@ fn a_machine_of_a_mission_is_held_and_comes_back(dir: &Path) {
     assert_eq!(qemu(), None);
 }
 
+/// The board for this processor, with another kernel.
+fn own_board(kernel: &str) -> String {
+    let own = format!("architecture = \"{}\"", std::env::consts::ARCH);
+    let text = BOARD.replace("architecture = \"x86_64\"", &own);
+    text.replace("package = \"linux-image-rt-amd64\"", kernel)
+}
+
+#[case(Root, Program("mke2fs"), Program("mcopy"))]
+fn a_full_disk_leaves_nothing_of_a_board(dir: &Path) {
+    let text = own_board("file = \"kernel\"") + "[card]\nroot = \"/dev/sda2\"\n";
+    std::fs::write(dir.join("b.toml"), text).unwrap();
+    std::fs::write(dir.join("kernel"), vec![0; 2 << 20]).unwrap();
+    on_small_disk(4 << 20, |disk| {
+        let (built, card) = (disk.join("built"), disk.join("card.img"));
+        for (verb, option, path) in [("build", "--output", built), ("image", "--sd", card)] {
+            let path = path.to_str().unwrap();
+            let error = say(dir, &["board", verb, "./b.toml", option, path])
+                .ends_with(1)
+                .error();
+            assert!(error.contains(path), "{error}");
+            assert!(error.contains("No space left on device"), "{error}");
+            assert_eq!(std::fs::read_dir(disk).unwrap().count(), 0, "{verb}");
+        }
+    });
+}
+
 #[case]
 fn files_that_never_end_are_refused_at_once(dir: &Path) {
     let made = std::process::Command::new("mkfifo")
         .arg(dir.join("pipe"))
         .status();
     assert!(made.unwrap().success());
-    let own = format!("architecture = \"{}\"", std::env::consts::ARCH);
-    let board = |kernel: &str| {
-        let text = BOARD.replace("architecture = \"x86_64\"", &own);
-        let text = text.replace("package = \"linux-image-rt-amd64\"", kernel);
-        std::fs::write(dir.join("b.toml"), text).unwrap();
-    };
+    let board = |kernel: &str| std::fs::write(dir.join("b.toml"), own_board(kernel)).unwrap();
     std::fs::write(dir.join("kernel"), "kernel").unwrap();
     let refused = |words: &[&str]| {
         let said = say(dir, &[&["board"], words].concat()).ends_with(2);
