@@ -580,7 +580,7 @@ fn own_board(kernel: &str) -> String {
 
 #[case(Root, Program("mke2fs"), Program("mcopy"))]
 fn a_full_disk_leaves_nothing_of_a_board(dir: &Path) {
-    let text = own_board("file = \"kernel\"") + "[card]\nroot = \"/dev/sda2\"\n";
+    let text = own_board("file = \"kernel\"") + "[card]\nroot = \"/dev/sda2\"\ndrivers = []\n";
     std::fs::write(dir.join("b.toml"), text).unwrap();
     std::fs::write(dir.join("kernel"), vec![0; 2 << 20]).unwrap();
     on_small_disk(4 << 20, |disk| {
