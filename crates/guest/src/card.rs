@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use model::{Board, Card, InputError};
 
 use crate::GuestError;
+use crate::bootable;
 use crate::cache::Cache;
 use crate::elf::Program;
 use crate::given;
@@ -165,8 +166,8 @@ pub fn read(
         Ok::<_, GuestError>((file, bytes))
     };
     let linux = named("linux").ok_or_else(|| bad("its extlinux.conf names no kernel"))?;
-    let (kernel, bytes) = nameless(linux)?;
-    kernel::suits(board, &bytes).map_err(|what| bad(&what))?;
+    let (kernel, _) = nameless(linux)?;
+    bootable::check_file(&kernel, path, board.architecture)?;
     let image = named("initrd").map(nameless).transpose()?;
     let tree = match named("fdt") {
         Some(tree) => Some(kernel::changed_bytes(

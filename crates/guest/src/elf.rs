@@ -31,6 +31,54 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(raw.try_into().ok()?))
 }
 
+/// One segment of an ELF file: its type, and where its content is.
+pub(crate) struct Segment {
+    pub(crate) kind: u32,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+}
+
+/// The segments of an ELF file for one of these processors, of 32 or 64 bits, as far as their headers are in its beginning.
+pub(crate) fn segments(head: &[u8], machines: &[u16]) -> Vec<Segment> {
+    let u32_at = |at: usize| {
+        let raw = head.get(at..at.checked_add(4)?)?;
+        Some(u32::from_le_bytes(raw.try_into().ok()?))
+    };
+    let narrow = |at: usize| u32_at(at).map(u64::from);
+    let found = || {
+        let is_wide = match head.get(..6)? {
+            b"\x7fELF\x02\x01" => true,
+            b"\x7fELF\x01\x01" => false,
+            _ => return None,
+        };
+        machines.contains(&u16_at(head, 18)?).then_some(())?;
+        let (first, size, count) = match is_wide {
+            true => headers(head)?,
+            false => {
+                let (size, count) = (u16_at(head, 42)?, u16_at(head, 44)?);
+                (u32_at(28)? as usize, size.into(), count.into())
+            }
+        };
+        let segment = |number: usize| {
+            let at = first.checked_add(size * number)?;
+            let (offset, bytes) = match is_wide {
+                true => (
+                    u64_at(head, at.checked_add(8)?)?,
+                    u64_at(head, at.checked_add(32)?)?,
+                ),
+                false => (narrow(at.checked_add(4)?)?, narrow(at.checked_add(16)?)?),
+            };
+            Some(Segment {
+                kind: u32_at(at)?,
+                offset,
+                bytes,
+            })
+        };
+        Some((0..count).map_while(segment).collect())
+    };
+    found().unwrap_or_default()
+}
+
 /// Finds a static program of one of the two processors in the bytes of a file; the fault as a clause.
 fn parse(mut bytes: Vec<u8>) -> Result<Program, &'static str> {
     const DAMAGED: &str = "it is cut short";
@@ -200,6 +248,7 @@ mod tests {
             if let Some(place) = bytes.get_mut(18..20) {
                 place.copy_from_slice(&[62_u16, 183][machine].to_le_bytes());
             }
+            let _ = segments(&bytes, &[62, 183]);
             let _ = parse(bytes);
         }
     }

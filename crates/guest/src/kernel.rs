@@ -1,22 +1,20 @@
 //! The kernel of a guest, and the device tree of its board: from a Debian package, or files.
 
 use std::fs::{self, File};
-use std::io::{Read, Seek, Write};
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use model::{Architecture, Board, InputError};
+use model::{Board, InputError};
 
 use crate::GuestError;
 use crate::apt::Package;
+use crate::bootable;
 use crate::cache::{Cache, digest};
 use crate::fdt;
 use crate::given;
 use crate::modules::{self, Module};
 use crate::packages::{self, Request};
-
-/// Bytes at the beginning of a kernel that tell its processor.
-const HEAD: u64 = 4096;
 
 /// The files that a machine boots.
 #[derive(Debug)]
@@ -36,7 +34,7 @@ pub struct Kernel {
 /// The kernel of a board, downloaded where it is not in the cache, or anew if `again`.
 ///
 /// # Errors
-/// If it is neither here nor to be had, or lacks the device tree.
+/// If it is neither here nor to be had, is no kernel for the board's processor, or lacks the device tree.
 pub fn get(
     cache: &Cache,
     board: &Board,
@@ -53,6 +51,7 @@ pub fn get(
     }?;
     if board.kernel.unpacked {
         kernel.image = unpacked(cache, &kernel.image)?;
+        bootable::check(&kernel.image, board.architecture)?;
     }
     Ok(kernel)
 }
@@ -126,58 +125,8 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
     image.get(begin..begin.checked_add(word(0x24c)?)?)
 }
 
-/// Fails if a kernel that begins so is for another processor than a board's. Many formats do not say.
-///
-/// # Errors
-/// That, as a clause.
-pub(crate) fn suits(board: &Board, image: &[u8]) -> Result<(), String> {
-    let has = board.architecture.name();
-    match processor(image).filter(|is_for| *is_for != has) {
-        Some(is_for) => Err(format!(
-            "it is a kernel for {is_for}, and the board has {has}"
-        )),
-        None => Ok(()),
-    }
-}
-
-/// The processor that a kernel is for, if its format says.
-fn processor(image: &[u8]) -> Option<&'static str> {
-    let is_at =
-        |at: usize, magic: &[u8]| image.get(at..).is_some_and(|rest| rest.starts_with(magic));
-    let word = |at: usize| Some(u16::from_le_bytes(image.get(at..at + 2)?.try_into().ok()?));
-    let (x86, arm) = (Architecture::X86_64.name(), Architecture::Aarch64.name());
-    if is_at(0, b"\x7fELF") {
-        // Kernels that are entered by PVH may be programs of 32 bits.
-        return word(18).map(|machine| match machine {
-            3 | 62 => x86,
-            183 => arm,
-            _ => "another processor",
-        });
-    }
-    if is_at(0x202, b"HdrS") {
-        return Some(x86);
-    }
-    if is_at(56, b"ARM\x64") {
-        return Some(arm);
-    }
-    // A program of UEFI, as packed kernels (EFI zboot) are.
-    let header = usize::from(word(0x3c).filter(|_| is_at(0, b"MZ"))?);
-    match word(header + 4).filter(|_| is_at(header, b"PE\0\0"))? {
-        0x8664 => Some(x86),
-        0xaa64 => Some(arm),
-        _ => Some("another processor"),
-    }
-}
-
 fn from_file(cache: &Cache, board: &Board, file: &Path) -> Result<Kernel, GuestError> {
-    let mut head = Vec::new();
-    (given::open(file, given::MOST)?.take(HEAD))
-        .read_to_end(&mut head)
-        .map_err(GuestError::file(file, "read it"))?;
-    suits(board, &head).map_err(|what| {
-        let fix = "name another in the board's file";
-        InputError::new(file.display().to_string(), what, fix)
-    })?;
+    bootable::check(file, board.architecture)?;
     let tree = board.kernel.device_tree.as_deref();
     Ok(Kernel {
         image: file.to_owned(),
@@ -289,34 +238,6 @@ fn first_in(dir: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_kernel_for_another_processor_is_refused() {
-        let (board, _) = crate::machine::board("virt").unwrap();
-        let begins = |parts: &[(usize, &[u8])]| {
-            let mut bytes = vec![0; 1024];
-            for (at, part) in parts {
-                bytes[*at..][..part.len()].copy_from_slice(part);
-            }
-            suits(&board, &bytes)
-        };
-        let x86 = Err("it is a kernel for x86_64, and the board has aarch64".to_owned());
-        let pe: (usize, &[u8]) = (0x80, b"PE\0\0");
-        let zboot = |machine| begins(&[(0, b"MZ"), (0x3c, &[0x80]), pe, (0x84, machine)]);
-        assert_eq!(begins(&[(0x202, b"HdrS")]), x86);
-        assert_eq!(begins(&[(0, b"\x7fELF"), (18, &[62])]), x86);
-        assert_eq!(zboot(&[0x64, 0x86]), x86);
-        assert!(begins(&[(0, b"\x7fELF"), (18, &[243])]).is_err());
-        for suiting in [
-            begins(&[(56, b"ARM\x64")]),
-            begins(&[(0, b"\x7fELF"), (18, &[183])]),
-            zboot(&[0x64, 0xaa]),
-            begins(&[(0, b"\x1f\x8b")]),
-            suits(&board, b"MZ"),
-        ] {
-            assert_eq!(suiting, Ok(()));
-        }
-    }
-
     /// A bzImage with this in it.
     fn image(payload: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0; 1024];
@@ -366,7 +287,10 @@ mod tests {
         let cache = Cache::at(dir.path());
         let error = get(&cache, &board, false, &|_| ()).unwrap_err().to_string();
         assert!(error.contains("vmlinuz: cannot read it"), "{error}");
-        fs::write(&image, "").unwrap();
+        fs::write(&image, "no kernel").unwrap();
+        let error = get(&cache, &board, false, &|_| ()).unwrap_err().to_string();
+        assert!(error.contains("it is no kernel for x86_64"), "{error}");
+        fs::write(&image, self::image(b"")).unwrap();
         assert_eq!(get(&cache, &board, false, &|_| ()).unwrap().image, image);
     }
 }

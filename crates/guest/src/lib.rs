@@ -4,6 +4,7 @@
 //! [`remote`], over the same channel. What a guest is for is the caller's business.
 
 mod apt;
+mod bootable;
 mod cache;
 pub mod card;
 pub mod channel;

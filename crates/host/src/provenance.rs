@@ -189,7 +189,8 @@ fn short_model(model: &str) -> String {
     }
 }
 
-fn memory_bytes(root: &Root) -> Option<u64> {
+/// All memory of the machine, bytes; `None` if the kernel does not say.
+pub fn memory_bytes(root: &Root) -> Option<u64> {
     let text = root.read("/proc/meminfo").ok()?;
     let kib: u64 = text
         .lines()

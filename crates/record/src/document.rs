@@ -68,7 +68,7 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> Result<(), RecordError> 
     file.finish()
 }
 
-fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordError> {
+pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordError> {
     let mut text = serde_json::to_vec_pretty(value)
         .map_err(|error| RecordError::malformed(path, error.to_string()))?;
     text.push(b'\n');

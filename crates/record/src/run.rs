@@ -4,12 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use host::provenance::Provenance;
+use host::virt::NOT_REPRESENTATIVE;
 use host::writer;
-use model::{Experiment, Requirement};
+use model::{EngineKind, Experiment, Requirement};
 use serde::{Deserialize, Serialize};
 
-use crate::document::Document;
+use crate::document::{Document, write_json};
 use crate::ground::NotMeasured;
+use crate::jobs::trial::EMULATED;
+use crate::series::SeriesRecord;
 use crate::{Kind, RecordError};
 
 pub use crate::document::write_atomically;
@@ -249,6 +252,57 @@ impl Run {
     /// As [`Run::read`].
     pub fn provenance(&self) -> Result<Provenance, RecordError> {
         self.read()
+    }
+
+    /// The caution that belongs to every figure of the run: the machine was emulated, or cells of it were such machines.
+    ///
+    /// # Errors
+    /// When a file of it cannot be read.
+    pub fn caution(&self) -> Result<Option<String>, RecordError> {
+        let machine = self.read_if_there::<Provenance>()?;
+        if let Some(caution) = machine.and_then(|machine| machine.virtualization.caution()) {
+            return Ok(Some(caution));
+        }
+        let some_are = match self.kind()? {
+            Kind::Jobs if self.has_no_experiment() => false,
+            // Machines are few: where the experiment has none, no trial is read.
+            Kind::Jobs => {
+                let machines =
+                    (self.experiment()?.engines().into_iter()).any(EngineKind::is_machine);
+                let numbers = if machines {
+                    self.trial_numbers()?
+                } else {
+                    Vec::new()
+                };
+                let trials = numbers.into_iter().map(|number| self.trial(number));
+                let trials = trials.collect::<Result<Vec<_>, _>>()?;
+                let mut cells = trials.iter().flat_map(|trial| &trial.cells);
+                cells.any(|cell| !cell.caution().is_empty())
+            }
+            Kind::Series => {
+                let record = self.read_if_there::<SeriesRecord>()?;
+                let mut series = record.iter().flat_map(|record| &record.series);
+                series.any(|series| series.subject.contains(EMULATED))
+            }
+            _ => false,
+        };
+        Ok(some_are.then(|| format!("{NOT_REPRESENTATIVE} (some cells)")))
+    }
+
+    /// Writes the summary of the run, or replaces it, with the run's caution as its key `emulated`.
+    ///
+    /// # Errors
+    /// When it cannot be written, or a file of the run not read.
+    pub fn write_summary<D: Document>(&self, summary: &D) -> Result<(), RecordError> {
+        #[derive(Serialize)]
+        struct Labelled<'s, D> {
+            #[serde(flatten)]
+            summary: &'s D,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            emulated: Option<String>,
+        }
+        let emulated = self.caution()?;
+        write_json(&self.dir.join(D::FILE), &Labelled { summary, emulated })
     }
 
     /// Reads `experiment.toml`.

@@ -1,7 +1,9 @@
 //! Runs of several devices side by side: the largest values by load and period as bars, and the quantiles of each device.
 
+use host::virt::NOT_REPRESENTATIVE;
 use maud::{Markup, html};
 use record::summary::{CellSummary, MetricSummary};
+use record::trial::EMULATED;
 use study::JobsStudy;
 use study::conditions::period;
 use study::judge::Judged;
@@ -25,6 +27,18 @@ pub struct Device {
 }
 
 impl Device {
+    /// Its name where its figures are: with a caution if it is emulated.
+    fn shown(&self) -> String {
+        self.name.clone() + self.caution()
+    }
+
+    fn caution(&self) -> &'static str {
+        match self.study.provenance.virtualization.emulated {
+            Some(_) => EMULATED,
+            None => "",
+        }
+    }
+
     /// The cells of a trial, with the metric that the run is about.
     fn cells<'a>(
         &'a self,
@@ -54,11 +68,11 @@ impl Device {
     }
 
     /// The trial with the largest value of all, and the value, ns.
-    fn worst(&self) -> Option<(&str, i64)> {
+    fn worst(&self) -> Option<(String, i64)> {
         let cells = self.study.summary.cells.iter();
         let values = cells.filter_map(|cell| {
             let metric = cell.metrics.first()?;
-            Some((cell.trial.as_str(), metric.summary.max_ns))
+            Some((cell.trial.clone() + cell.caution(), metric.summary.max_ns))
         });
         values.max_by_key(|(_, ns)| *ns)
     }
@@ -71,6 +85,8 @@ impl Device {
 /// A trial that at least one device has run.
 struct Row {
     trial: String,
+    /// [`EMULATED`] where cells of it are emulated machines, on one device at least.
+    caution: &'static str,
     /// Load, and engine where there are several.
     group: String,
     /// Period, and whether the cpus were kept free.
@@ -99,8 +115,12 @@ fn rows(devices: &[Device]) -> Vec<Row> {
             } else {
                 ""
             };
+            let mut cells = devices.iter().flat_map(|other| other.cells(&trial.name));
+            let caution =
+                cells.find_map(|(cell, _)| Some(cell.caution()).filter(|said| !said.is_empty()));
             rows.push(Row {
                 trial: trial.name.clone(),
+                caution: caution.unwrap_or_default(),
                 group,
                 panel: format!("period {}{free}", period(ns)),
             });
@@ -134,7 +154,7 @@ fn title(devices: &[Device]) -> &'static str {
 fn answer(devices: &[Device]) -> String {
     let worst = devices.iter().filter_map(|device| {
         let (trial, ns) = device.worst()?;
-        Some(format!("{} {} ({trial})", device.name, time(ns as f64)))
+        Some(format!("{} {} ({trial})", device.shown(), time(ns as f64)))
     });
     let worst: Vec<String> = worst.collect();
     format!("The largest {} seen: {}.", title(devices), worst.join(", "))
@@ -144,7 +164,12 @@ fn about<'a>(devices: &'a [Device], rows: &[Row]) -> Table<(usize, &'a Device)> 
     let judged = devices.iter().any(|device| device.judged.is_some());
     Table::new("devices", devices.iter().enumerate())
         .head("device", |(_, device)| device.name.as_str())
-        .text("machine", |(_, device)| device.study.provenance.one_line())
+        .text("machine", |(_, device)| {
+            let cells = &device.study.summary.cells;
+            let some_are = cells.iter().any(|cell| !cell.caution().is_empty());
+            let caution = some_are.then(|| format!("; some cells are {NOT_REPRESENTATIVE}"));
+            device.study.provenance.one_line() + &caution.unwrap_or_default()
+        })
         .number("jobs", |(_, device)| {
             count(device.sum(|cell| cell.executed))
         })
@@ -180,9 +205,11 @@ fn maxima<'a>(devices: &'a [Device], rows: &'a [Row]) -> Table<&'a Row> {
     let unit = Unit::common(all().map(|ns| ns as f64));
     let table = Table::new(format!("largest {} of each trial", title(devices)), rows)
         .unit(unit)
-        .head("trial", |row| row.trial.as_str());
+        .head("trial", |row| row.trial.clone() + row.caution);
     devices.iter().fold(table, |table, device| {
-        table.times(&device.name, |row| Some(device.max_ns(&row.trial)? as f64))
+        table.times(&device.shown(), |row| {
+            Some(device.max_ns(&row.trial)? as f64)
+        })
     })
 }
 
@@ -198,7 +225,7 @@ fn quantiles<'a>(
     });
     let table = Table::new(format!("quantiles of the {}", title(devices)), cells)
         .head("cell", |(_, cell, _)| named(&cell.label, cell.real_time))
-        .text("device", |(device, ..)| device.name.as_str());
+        .text("device", |(device, ..)| device.shown());
     let of = |p: f64| {
         move |row: &(&'a Device, &'a CellSummary, &'a MetricSummary)| row.2.summary.quantile(p)
     };
@@ -337,20 +364,30 @@ fn picture(devices: &[Device], rows: &[Row]) -> Option<Figure> {
     panels.dedup();
     panels.sort_by_key(|panel| rows.iter().position(|row| row.panel == *panel));
     let bottom = |place: usize| TOP + GAP / 2.0 + PANEL + place as f64 * (PANEL + GAP);
+    let emulated = (rows.iter().map(|row| row.caution))
+        .chain(devices.iter().map(Device::caution))
+        .any(|caution| !caution.is_empty());
+    let caution = match emulated {
+        true => format!(" Some bars are {NOT_REPRESENTATIVE}."),
+        false => String::new(),
+    };
     let (unit, axis_title) = time_title(&axis, &format!("largest {}", title(devices)));
     Some(Figure {
         name: "max-by-device".into(),
         title: format!("Largest {} by load and period", title(devices)),
         caption: "One bar for each device, over all its cpus and rounds. It is what was seen, a lower bound of the worst case, and grows with \
                   the number of jobs."
-            .into(),
+            .to_owned()
+            + &caution,
         size: (WIDTH, bottom(panels.len() - 1) + 40.0),
         body: html! {
             @for (place, device) in devices.iter().enumerate() {
                 @let x = LEFT + (place % 4) as f64 * 190.0;
                 @let y = 4.0 + (place / 4) as f64 * 18.0;
                 rect class=(format!("bar f{}", place % LOOKS)) x=(n(x)) y=(n(y)) width="14" height="14" {}
-                text x=(n(x + 20.0)) y=(n(y + 12.0)) { (text::words::short_among(&clean(&device.name), &[], 24)) }
+                text x=(n(x + 20.0)) y=(n(y + 12.0)) {
+                    (text::words::short_among(&clean(&device.name), &[], 24 - device.caution().len())) (device.caution())
+                }
             }
             @for (place, panel) in panels.iter().enumerate() {
                 @let low = bottom(place);
@@ -388,7 +425,7 @@ fn bars(devices: &[Device], rows: &[&Row], axis: &Axis, low: f64) -> Markup {
                     @let top = axis.at(max as f64);
                     rect class=(format!("bar f{}", place % LOOKS)) x=(n(begin + width * place as f64 + gap / 2.0)) y=(n(top))
                         width=(n(width - gap)) height=(n((low - top).max(1.0))) {
-                        title { (clean(&device.name)) ", " (clean(&row.trial)) ": " (capital(&time(max as f64))) }
+                        title { (clean(&device.shown())) ", " (clean(&row.trial)) (row.caution) ": " (capital(&time(max as f64))) }
                     }
                 }
             }
@@ -412,6 +449,7 @@ mod tests {
             let rows: Vec<Row> = (0..count)
                 .map(|at| Row {
                     trial: at.to_string(),
+                    caution: "",
                     group: format!("load-{at}+{}", "disk-write".repeat(at % 3)),
                     panel: "period 1 ms".to_owned(),
                 })

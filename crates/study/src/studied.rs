@@ -94,7 +94,7 @@ impl Studied for JobsStudy {
     }
 
     fn keep(&self, run: &Run) -> Result<(), RecordError> {
-        run.write(&self.summary)
+        run.write_summary(&self.summary)
     }
 
     fn compared(&self, run: &Run, first: &Run) -> Result<Compared, RecordError> {
@@ -137,7 +137,7 @@ impl Studied for ScaleSummary {
     }
 
     fn keep(&self, run: &Run) -> Result<(), RecordError> {
-        run.write(self)
+        run.write_summary(self)
     }
 
     fn beside(&self, run: &Run) -> Result<Option<Beside>, RecordError> {
@@ -170,7 +170,7 @@ impl Studied for SeriesSummary {
     }
 
     fn keep(&self, run: &Run) -> Result<(), RecordError> {
-        run.write(self)
+        run.write_summary(self)
     }
 
     fn beside(&self, run: &Run) -> Result<Option<Beside>, RecordError> {
@@ -196,7 +196,7 @@ impl Studied for SupplySummary {
     }
 
     fn keep(&self, run: &Run) -> Result<(), RecordError> {
-        run.write(self)
+        run.write_summary(self)
     }
 
     fn readings(&self) -> Readings {
@@ -218,7 +218,7 @@ impl Studied for IsolationSummary {
     }
 
     fn keep(&self, run: &Run) -> Result<(), RecordError> {
-        run.write(self)
+        run.write_summary(self)
     }
 
     fn readings(&self) -> Readings {

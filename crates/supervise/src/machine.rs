@@ -95,6 +95,10 @@ impl Machine for Here {
         Ok(machine.vcpus)
     }
 
+    fn least_memory(&self, cell: &Cell, program: &Path) -> Option<u64> {
+        app::least_memory(&cell.machine, program)
+    }
+
     fn refuses_image(&self, cell: &Cell, image: &Path) -> Option<String> {
         let mut spec = spec(cell, image)?;
         spec.binds = (cell.rights.mounts.iter())

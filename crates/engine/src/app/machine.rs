@@ -34,6 +34,18 @@ pub fn machine(
     made.map_err(|cause| made::error(&spec, "make the virtual machine", cause))
 }
 
+/// The least memory that the cell of a machine with this program of its guest can be held to, bytes; `None`: its board or the program is unknown.
+pub fn least_memory(asked: &model::Machine, program: &Path) -> Option<u64> {
+    let (board, _) = guest::machine::board(asked.board()).ok()?;
+    let memory = asked.applied_to(board).memory.bytes();
+    Some(memory.saturating_add(made_bytes(program).ok()? + BESIDE))
+}
+
+/// Room for the guest's system with its program, bytes.
+fn made_bytes(program: &Path) -> std::io::Result<u64> {
+    Ok(std::fs::metadata(program)?.len() + BESIDE / 4)
+}
+
 fn around(spec: &AppSpec, asked: &model::Machine, memory_bytes: Option<u64>) -> Result<AppSpec> {
     let machine = Machine::of(asked, &|what| eprintln!("{what}"));
     let machine = machine.map_err(|need| {
@@ -69,7 +81,7 @@ fn around(spec: &AppSpec, asked: &model::Machine, memory_bytes: Option<u64>) -> 
     board.kernel.modules = (modules.iter())
         .map(|(_, target)| target.display().to_string())
         .collect();
-    let made_bytes = std::fs::metadata(program)?.len() + BESIDE / 4;
+    let made_bytes = made_bytes(program)?;
     let takes = machine.memory_bytes + made_bytes + BESIDE;
     if let Some(limit) = memory_bytes.filter(|limit| *limit < takes) {
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);

@@ -41,6 +41,6 @@ pub use ended::{Ended, become_subreaper};
 pub use freezer::Freezing;
 pub use grants::{Granted, Grants, RealTime, Scheduling, Seccomp};
 pub use log::{DRAINED_BYTES, Log};
-pub use machine::machine;
+pub use machine::{least_memory, machine};
 pub use making::{Launcher, Streams};
 pub use spec::{Access, AppSpec, Bind, Device, Ids, Image, Limits, Network, Tmpfs};

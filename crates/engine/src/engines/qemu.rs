@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use guest::machine::{Boots, carried_by_kvm, known_of_kvm, takes_cpus};
+use guest::machine::{Boots, carried_by_kvm, known_of_kvm, takes_size};
 use guest::{Cache, GuestError};
 use model::{Accel, Architecture, Board, Bytes, Duration, EngineKind, Requirement, Size};
 use serde::{Deserialize, Serialize};
@@ -66,28 +66,39 @@ impl Machine {
     /// The machine as an experiment names it, once its kernel is in the user's cache: it is downloaded if need be, and `tell` told.
     ///
     /// # Errors
-    /// The need that this machine does not meet: the board is unknown, for another processor, or its kernel is not to be had.
+    /// The need that this machine does not meet: the board is unknown, for another processor, or larger than this machine, its kernel is not
+    /// to be had or is none, or KVM, which it insists on, does not carry it.
     pub fn of(
         asked: &model::Machine,
         tell: &dyn Fn(&str),
     ) -> std::result::Result<Machine, Requirement> {
         let what = format!("virtual machine {}", asked.board());
-        let lacks = |error: &GuestError| {
-            Requirement::unmet(&what, error.to_string(), "see `timecell board list`")
+        let lacks = |error: GuestError| match error {
+            GuestError::Unmet { what: reason, fix } => Requirement::unmet(&what, reason, fix),
+            GuestError::Input(mut error) if !error.fix.is_empty() => {
+                let fix = std::mem::take(&mut error.fix);
+                Requirement::unmet(&what, error.to_string(), fix)
+            }
+            error => Requirement::unmet(&what, error.to_string(), "see `timecell board list`"),
         };
-        let (board, _) = guest::machine::board(asked.board()).map_err(|error| lacks(&error))?;
+        let (board, _) = guest::machine::board(asked.board()).map_err(lacks)?;
         if Architecture::own() != Some(board.architecture) {
             let reason = format!("it is for {}", board.architecture.name());
             let fix = "name a board for this machine's processor, or see `timecell board run`";
             return Err(Requirement::unmet(what, reason, fix));
         }
         let mut board = asked.applied_to(board);
+        // Whether KVM carries it is found out as for one that takes whatever does.
+        let insists = board.qemu.accel == Accel::Kvm;
+        if insists {
+            board.qemu.accel = Accel::Auto;
+        }
         let found = (|| {
             let cache = Cache::of_user()?;
             let kernel = guest::kernel::get(&cache, &board, false, tell)?;
             let modules = guest::modules::as_files(&cache, &kernel.modules)?;
             guest::image::packages(&cache, &board, false, tell)?;
-            takes_cpus(&board)?;
+            takes_size(&board)?;
             let known = known_of_kvm(&cache, &board, &kernel, None);
             // The memory that a board has holds its system, unless it is another amount or has packages.
             if let Some(known) =
@@ -101,7 +112,12 @@ impl Machine {
             boots.fits()?;
             Ok((carried_by_kvm(&boots, None)?, boots.kernel, modules))
         })();
-        let ((kvm, why_not_kvm), kernel, modules) = found.map_err(|error| lacks(&error))?;
+        let ((kvm, why_not_kvm), kernel, modules) = found.map_err(lacks)?;
+        if insists && !kvm {
+            let why = why_not_kvm.unwrap_or_else(|| "there is none that may be used".to_owned());
+            let reason = format!("KVM does not carry it ({why})");
+            return Err(Requirement::unmet(what, reason, "set `accel = \"auto\"`"));
+        }
         board.qemu.accel = if kvm { Accel::Kvm } else { Accel::Tcg };
         let is_all = kernel.device_tree.is_none() && board.packages.is_empty();
         Ok(Machine {
@@ -120,7 +136,7 @@ impl Machine {
     /// The same machine of another size, which may have too little memory to boot, and waits no longer for it than `boot_time`.
     ///
     /// # Errors
-    /// The need that is not met: QEMU's machine has fewer cpus.
+    /// The need that is not met: QEMU's machine has fewer cpus, or this machine less memory.
     pub fn sized(
         &self,
         size: Size,
@@ -133,11 +149,15 @@ impl Machine {
                 board.cpus = vcpus;
                 board.memory = Bytes::new(memory_bytes);
                 board.boot_time = boot_time.unwrap_or(board.boot_time);
-                takes_cpus(&board).map(|()| board)
+                takes_size(&board).map(|()| board)
             })
             .map_err(|error| {
                 let what = format!("virtual machine {} of {size}", self.name);
-                Requirement::unmet(what, error.to_string(), "ask for fewer virtual cpus")
+                Requirement::unmet(
+                    what,
+                    error.to_string(),
+                    "ask for fewer virtual cpus, or less memory",
+                )
             })?;
         Ok(Machine {
             vcpus,

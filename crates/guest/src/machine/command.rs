@@ -274,11 +274,18 @@ fn escaped(value: &str) -> String {
     value.replace(',', ",,")
 }
 
-/// Fails if QEMU's machine of a board has fewer cpus than the board; QEMU is asked.
+/// Fails if a board has more memory than this machine, or more cpus than its machine of QEMU's, which is asked.
 ///
 /// # Errors
-/// That, in QEMU's words, or that there is no QEMU.
-pub fn takes_cpus(board: &Board) -> Result<(), GuestError> {
+/// That, the latter in QEMU's words, or that there is no QEMU.
+pub fn takes_size(board: &Board) -> Result<(), GuestError> {
+    if let Some(has) = host::provenance::memory_bytes(&host::root::Root::live())
+        && has < board.memory.bytes()
+    {
+        let (asked, mib) = (board.memory, has >> 20);
+        let what = format!("its memory of {asked} is more than the {mib} MiB of this machine");
+        return Err(GuestError::unmet(what, "give it less `memory`"));
+    }
     if board.cpus == 1 {
         return Ok(());
     }

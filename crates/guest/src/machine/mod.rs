@@ -7,6 +7,6 @@ mod guest;
 mod monitor;
 
 pub use boards::{board, built_in};
-pub use command::{Boots, takes_cpus};
+pub use command::{Boots, takes_size};
 pub(crate) use command::{host_name, tie};
 pub use guest::{Booted, Guest, Input, Output, boot, carried_by_kvm, console, known_of_kvm};

@@ -38,6 +38,13 @@ pub trait Machine {
         Ok(cell.machine.vcpus.unwrap_or(u32::MAX))
     }
 
+    /// The least memory that a cell can be held to which is a virtual machine, its program at this path of the host, bytes; `None`: nothing
+    /// is known about it.
+    fn least_memory(&self, cell: &Cell, program: &Path) -> Option<u64> {
+        let _ = (cell, program);
+        None
+    }
+
     /// Why nothing may be mounted in a cell's image at this path of the host; `None`: nothing is known against it.
     fn refuses_image(&self, cell: &Cell, image: &Path) -> Option<String> {
         let _ = (cell, image);

@@ -51,6 +51,8 @@ struct Head {
     kernel: String,
     machine: String,
     real_time: bool,
+    /// That its times are those of an emulated machine.
+    caution: Option<String>,
 }
 
 /// Writes the run; values of `buckets` us or more are counted as overflows, as by `cyclictest -h buckets`.
@@ -77,6 +79,7 @@ pub fn write_cyclictest(run: &Run, form: Form, buckets: u32) -> Result<Exported,
         kernel: provenance.kernel_version.unwrap_or_default(),
         machine: provenance.arch,
         real_time: provenance.preempt_rt == Some(true),
+        caution: run.caution()?,
     };
     Ok(write(&measured, &head, form, buckets))
 }
@@ -108,7 +111,7 @@ fn write(measured: &Measured, head: &Head, form: Form, buckets: u32) -> Exported
     }
     let text = match form {
         Form::Json => json(head, &threads),
-        Form::Histogram => histogram(&threads, limit),
+        Form::Histogram => histogram(head, &threads, limit),
     };
     Exported { text, notes }
 }
@@ -158,6 +161,9 @@ fn json(head: &Head, threads: &[Thread]) -> String {
     ] {
         let _ = writeln!(out, "  \"{key}\": {},", text(value));
     }
+    if let Some(caution) = &head.caution {
+        let _ = writeln!(out, "  \"emulated\": {},", text(caution));
+    }
     out.push_str("  \"return_code\": 0,\n  \"sysinfo\": {\n    \"sysname\": \"Linux\",\n");
     for (key, value) in [
         ("nodename", &head.host),
@@ -199,7 +205,7 @@ fn json(head: &Head, threads: &[Thread]) -> String {
     out
 }
 
-fn histogram(threads: &[Thread], limit: i64) -> String {
+fn histogram(head: &Head, threads: &[Thread], limit: i64) -> String {
     let mut out = String::from("# Histogram\n");
     let mut next: Vec<_> = threads
         .iter()
@@ -237,6 +243,9 @@ fn histogram(threads: &[Thread], limit: i64) -> String {
             over => format!(" # {over:05} others"),
         };
         let _ = writeln!(out, "# Thread {number}:{others}");
+    }
+    if let Some(caution) = &head.caution {
+        let _ = writeln!(out, "# {caution}");
     }
     out
 }
@@ -295,11 +304,14 @@ mod tests {
             cells in prop::collection::vec(prop::collection::vec(-2_000i64..90_000, 1..60), 1..5),
             buckets in 1u32..100,
             json: bool,
+            emulated: bool,
         ) {
             let form = if json { Form::Json } else { Form::Histogram };
             let measured = measured_of(&cells);
-            let head = Head { command: format!("timecell \"x\" -h {buckets}"), ..Head::default() };
+            let caution = emulated.then(|| host::virt::NOT_REPRESENTATIVE.to_owned());
+            let head = Head { command: format!("timecell \"x\" -h {buckets}"), caution, ..Head::default() };
             let out = write(&measured, &head, form, buckets);
+            prop_assert_eq!(out.text.contains(host::virt::NOT_REPRESENTATIVE), emulated);
             let back = import(None, "f", out.text.as_bytes(), Options::default());
             let back = back.map_err(|error| error.to_string()).expect("our own output");
             prop_assert_eq!(back.distributions.len(), cells.len());

@@ -26,6 +26,7 @@ pub(crate) const METRIC: &str = "timecell-metric ";
 /// When the run cannot be read or a file not written.
 pub fn write_hdr(run: &Run, dir: &Path) -> Result<u64, RecordError> {
     let mut files = 0;
+    let caution = run.caution()?;
     for number in run.trial_numbers()? {
         for cell in &run.trial(number)?.cells {
             let Some(path) = run.histogram_path(number, &cell.id) else {
@@ -36,6 +37,7 @@ pub fn write_hdr(run: &Run, dir: &Path) -> Result<u64, RecordError> {
                 begun: base_time(&path)?,
                 open: BTreeMap::new(),
                 failed: None,
+                caution: caution.as_deref(),
             };
             let file = File::open(&path).map_err(RecordError::io(&path, "open"))?;
             visit(&path, BufReader::new(file), |interval, histograms| {
@@ -67,14 +69,16 @@ fn base_time(path: &Path) -> Result<SystemTime, RecordError> {
 }
 
 /// The files of one cell in one trial.
-struct Logs {
+struct Logs<'c> {
     stem: PathBuf,
     begun: SystemTime,
     open: BTreeMap<&'static str, (PathBuf, Output)>,
     failed: Option<RecordError>,
+    /// That the values are those of an emulated machine.
+    caution: Option<&'c str>,
 }
 
-impl Logs {
+impl Logs<'_> {
     fn add(&mut self, interval: &Interval, histograms: &[(Metric, Histogram<u64>)]) {
         for (metric, histogram) in histograms {
             if self.failed.is_none()
@@ -104,6 +108,9 @@ impl Logs {
                 .add_comment(&format!("{METRIC}{}", metric.tag()))
                 .with_start_time(self.begun)
                 .with_base_time(self.begun);
+            if let Some(caution) = self.caution {
+                builder.add_comment(caution);
+            }
         }
         let Some((path, file)) = self.open.get_mut(metric.tag()) else {
             return Ok(());
@@ -134,5 +141,51 @@ impl Logs {
             file.finish()?;
         }
         Ok(files)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::measured::{Options, import};
+
+    #[test]
+    fn logs_of_an_emulated_machine_say_so_and_are_read_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir
+            .path()
+            .join(format!("1-cell-{}.hlog", Metric::WakeupLatency.tag()));
+        for caution in [None, Some(host::virt::NOT_REPRESENTATIVE)] {
+            let mut logs = Logs {
+                stem: dir.path().join("1-cell"),
+                begun: SystemTime::UNIX_EPOCH,
+                open: BTreeMap::new(),
+                failed: None,
+                caution,
+            };
+            let mut histogram = Histogram::new(3).unwrap();
+            histogram.record(5_000).unwrap();
+            let interval = Interval {
+                interval: 0,
+                start_ns: 0,
+                end_ns: 1_000_000,
+                closed: String::new(),
+                executed: 1,
+                skipped: 0,
+                lost: 0,
+                metrics: Vec::new(),
+                worst: Vec::new(),
+            };
+            logs.add(&interval, &[(Metric::WakeupLatency, histogram)]);
+            assert_eq!(logs.finish().unwrap(), 1);
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert_eq!(
+                text.contains("#emulated: not representative of timing\n"),
+                caution.is_some(),
+                "{text}"
+            );
+            let back = import(None, "f", text.as_bytes(), Options::default()).unwrap();
+            assert_eq!(back.distributions[0].counted(), 1);
+        }
     }
 }

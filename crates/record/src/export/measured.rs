@@ -57,8 +57,8 @@ pub fn measured(run: &Run, metrics: &[Metric]) -> Result<Measured, RecordError> 
                     jobs.map(|sample| (sample.of(metric), 1)).collect()
                 };
                 let name = match trial.cells.len() {
-                    1 => trial.name.clone(),
-                    _ => format!("{}/{}", trial.name, cell.id),
+                    1 => trial.name.clone() + cell.caution(),
+                    _ => format!("{}/{}{}", trial.name, cell.id, cell.caution()),
                 };
                 if !order.contains(&name) {
                     order.push(name.clone());

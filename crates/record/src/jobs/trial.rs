@@ -14,7 +14,7 @@ use crate::ground::{Budget, Machine, Reacted};
 pub const TRIAL_SCHEMA: u64 = 1;
 
 /// The end of the name of a cell that is an emulated machine.
-pub(crate) const EMULATED: &str = " (emulated)";
+pub const EMULATED: &str = " (emulated)";
 
 /// [`TrialRecord::failure`] or [`TrialRecord::cut_off`] of a trial that the user ended.
 pub const INTERRUPTED: &str = "interrupted";

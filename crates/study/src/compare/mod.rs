@@ -46,7 +46,7 @@ impl Compared {
 pub(crate) fn cautions(first: &Run, second: &Run) -> Result<Vec<String>, RecordError> {
     let mut cautions = vec![NOT_INTERLEAVED.to_owned()];
     for run in [first, second] {
-        let caution = run.provenance()?.virtualization.caution();
+        let caution = run.caution()?;
         cautions.extend(caution.map(|caution| format!("{}: {caution}.", run.name())));
     }
     Ok(cautions)

@@ -109,13 +109,20 @@ fn devices(runs: &[Run], options: &Report) -> Result<Ended, CommandError> {
         });
     }
     if options.json {
-        let all = devices.iter().map(|device| {
+        let cautions = runs
+            .iter()
+            .map(Run::caution)
+            .collect::<Result<Vec<_>, _>>()?;
+        let all = devices.iter().zip(cautions).map(|(device, caution)| {
             let found = Found {
                 judged: device.judged.clone(),
                 compared: None,
             };
             let mut json = study::Studied::json(&device.study);
             found.add_to(&mut json);
+            if let Some(caution) = caution {
+                json["emulated"] = caution.into();
+            }
             serde_json::json!({ "device": device.name, "summary": json })
         });
         let all: Vec<serde_json::Value> = all.collect();

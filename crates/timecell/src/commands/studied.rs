@@ -261,9 +261,9 @@ pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
     ended()
 }
 
-/// Whether the machine that a run was made on was emulated.
+/// Whether the machine that a run was made on was emulated, or cells of it were.
 pub fn is_emulated(run: &Run) -> Result<bool, CommandError> {
-    Ok(run.provenance()?.virtualization.emulated.is_some())
+    Ok(run.caution()?.is_some())
 }
 
 /// The part of a run's manifest that is reported beside its summary.
@@ -272,18 +272,23 @@ struct Aside {
     gaps: Vec<Resumption>,
     /// Remarks that explain results.
     remarks: Vec<String>,
+    /// That times are those of an emulated machine.
+    emulated: Option<String>,
 }
 
 impl Aside {
     fn of(run: &Run, studied: &dyn report::Drawn) -> Result<Aside, CommandError> {
         let manifest = run.manifest()?;
-        let caution = run.provenance()?.virtualization.caution();
+        let emulated = run.caution()?;
         Ok(Aside {
             gaps: match studied.kind() {
                 Kind::Jobs => Vec::new(),
                 _ => manifest.resumed,
             },
-            remarks: caution.into_iter().chain(manifest.remarks).collect(),
+            remarks: (emulated.clone().into_iter())
+                .chain(manifest.remarks)
+                .collect(),
+            emulated,
         })
     }
 }
@@ -300,6 +305,9 @@ fn json(
     }
     if !aside.remarks.is_empty() {
         json["remarks"] = aside.remarks.clone().into();
+    }
+    if let Some(emulated) = &aside.emulated {
+        json["emulated"] = emulated.as_str().into();
     }
     if let Some(beside) = beside {
         json["published"] = serde_json::to_value(beside).unwrap_or_default();

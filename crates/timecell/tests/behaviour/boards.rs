@@ -1,14 +1,12 @@
 //! Boards: an x86 machine that QEMU emulates, with a kernel of Debian's, boots and measures. The kernel is downloaded where the user's
 //! cache does not have it.
 
+mod missions;
+
 use std::path::Path;
 
-use host::sched::{Class, get_class};
-
 use crate::bad_input::on_small_disk;
-use crate::control::{SLEEPS, ask};
-use crate::missions::{self, Up, mission, nothing_is_left, pid_of, shell};
-use crate::support::{eventually, only_run, say, timecell};
+use crate::support::{only_run, say, timecell};
 
 /// Boots twice as long as an emulated machine on a busy one takes.
 const BOARD: &str = r#"
@@ -60,6 +58,21 @@ fn a_board_boots_measures_and_sends_its_run(dir: &Path) {
         .unwrap();
     let json = String::from_utf8(report.stdout).unwrap();
     let run_dir = run.to_str().unwrap();
+    let summary = std::fs::read_to_string(run.join("summary.json")).unwrap();
+    let several = say(dir, &["report", run_dir, run_dir, run_dir, "--json"]).ends_with(0);
+    assert_eq!(
+        several
+            .out
+            .matches("emulated: not representative of timing")
+            .count(),
+        3
+    );
+    let exported = |form| {
+        say(dir, &["export", run_dir, form, "-o", "-"])
+            .ends_with(0)
+            .out
+    };
+    let cyclictest = ["--cyclictest-json", "--cyclictest-hist"].map(exported);
     say(dir, &["report", run_dir, "--force", "--figures", "figures"]).ends_with(0);
     say(dir, &["export", run_dir, "--csv", "-o", "jobs.csv"]).ends_with(0);
     let table = std::fs::read_to_string(dir.join("jobs.csv")).unwrap();
@@ -68,9 +81,10 @@ fn a_board_boots_measures_and_sends_its_run(dir: &Path) {
         .map(|figure| std::fs::read_to_string(figure.unwrap().path()).unwrap())
         .collect();
     assert!(!figures.is_empty());
-    for text in [&said.out, &page, &json, &table]
+    for text in [&said.out, &page, &json, &table, &summary]
         .into_iter()
         .chain(&figures)
+        .chain(&cyclictest)
     {
         assert!(
             text.contains("emulated: not representative of timing"),
@@ -460,117 +474,6 @@ fn boards_and_what_they_lack_are_told(dir: &Path) {
     );
 }
 
-/// A board of the user's that boots the unpacked kernel and speaks over a virtual line, whose drivers are modules.
-const VIRTUAL: &str = r#"
-schema = 1
-title = "PC with a virtual line"
-architecture = "x86_64"
-cpus = 1
-memory = "256MiB"
-console = "ttyS0"
-channel = "hvc0"
-[kernel]
-package = "linux-image-rt-amd64"
-unpacked = true
-modules = ["virtio_pci", "virtio_console"]
-arguments = ["no_timer_check", "noirqdebug", "tsc=reliable"]
-[qemu]
-machine = "q35"
-cpu = "max"
-arguments = ["-device", "virtio-serial-pci", "-device", "virtconsole,chardev=channel"]
-"#;
-
-/// A virtual machine whose virtual cpu has a budget, beside another cell.
-#[cfg(target_arch = "x86_64")]
-// It keeps both cpus busy.
-#[case(
-    Alone,
-    Root,
-    RealTime,
-    Deadline,
-    DeadlineBudget,
-    Program("busybox"),
-    Program("qemu-system-x86_64"),
-    Program("apt-get")
-)]
-fn a_machine_of_a_mission_is_held_and_comes_back(dir: &Path) {
-    let busybox = dir.join("busybox");
-    crate::support::copy_program(missions::busybox(), &busybox);
-    std::fs::write(dir.join("virtual.toml"), VIRTUAL).unwrap();
-    let script = "echo the guest runs; exec sleep 1000";
-    let cells = format!(
-        "enforcer = \"deadline\"\n{}[[cell]]\nname = \"guest\"\nengine = \"qemu\"\nimage = {{ binary = \"busybox\" }}\n\
-        args = [\"sh\", \"-c\", \"{script}\"]\n\
-        machine = {{ board = \"./virtual.toml\", helpers = {{ class = \"batch\" }} }}\n\
-        restart = {{ policy = \"always\", limit = 9 }}\n\
-        [[cell.task]]\nname = \"cpu\"\nwcet = \"60ms\"\nperiod = \"100ms\"\n",
-        shell(
-            "beside",
-            SLEEPS,
-            "reservation = { budget = \"2ms\", period = \"100ms\" }\n"
-        )
-    );
-    mission(dir, &cells);
-    let mut up = Up::start(dir);
-    up.until("beside: runs");
-    let first = pid_of(&up.until("guest: runs"));
-    let held = up.until("guest: cpu is thread ");
-    assert!(held.contains("(by name), DEADLINE "), "{held}");
-    // Killed from outside.
-    let qemu = || {
-        let is_qemu = |pid: &i32| {
-            host::process::name(*pid).is_some_and(|name| name.starts_with("qemu-system"))
-        };
-        host::process::all().into_iter().find(is_qemu)
-    };
-    let logged = |text: &str, times: usize| {
-        eventually(&format!("the cell says `{text}` {times} times"), || {
-            ask(dir, &["logs", "guest"]).out.matches(text).count() == times
-        });
-    };
-    logged("the guest runs", 1);
-    let others: Vec<_> = host::process::threads(qemu().unwrap())
-        .into_iter()
-        .filter(|thread| matches!(get_class(*thread), Ok(Class::Deadline { .. })))
-        .collect();
-    assert_eq!(
-        others.len(),
-        1,
-        "the thread of its virtual cpu, and no other"
-    );
-    let helpers = || {
-        let said = ask(dir, &["ps", "--json"]).out;
-        let status: serde_json::Value = serde_json::from_str(&said).unwrap();
-        let all = status["cells"][1]["helpers"].as_array().cloned();
-        let all = all.unwrap_or_default();
-        assert!(!all.is_empty(), "{said}");
-        for helper in &all {
-            assert_eq!(helper["class"], "BATCH", "{helper}");
-        }
-    };
-    helpers();
-    // Killed, and then hung.
-    let (mut last, mut lives) = (first, 1);
-    for (signal, said) in [
-        (libc::SIGKILL, "QEMU has ended (signal: 9"),
-        (libc::SIGSTOP, "the guest has said nothing for 20 s"),
-    ] {
-        // SAFETY: plain system call.
-        assert_eq!(unsafe { libc::kill(qemu().unwrap(), signal) }, 0);
-        up.until("guest: exited with status 1");
-        let next = pid_of(&up.until("guest: runs"));
-        assert_ne!(next, last);
-        last = next;
-        logged(said, 1);
-        lives += 1;
-        logged("the guest runs", lives);
-        helpers();
-    }
-    up.end();
-    nothing_is_left(dir);
-    assert_eq!(qemu(), None);
-}
-
 /// The board for this processor, with another kernel.
 fn own_board(kernel: &str) -> String {
     let own = format!("architecture = \"{}\"", std::env::consts::ARCH);
@@ -578,11 +481,19 @@ fn own_board(kernel: &str) -> String {
     text.replace("package = \"linux-image-rt-amd64\"", kernel)
 }
 
+/// A file that passes for a kernel of either processor.
+fn make_kernel(dir: &Path) {
+    let mut kernel = vec![0; 2 << 20];
+    kernel[0x202..0x206].copy_from_slice(b"HdrS");
+    kernel[56..60].copy_from_slice(b"ARM\x64");
+    std::fs::write(dir.join("kernel"), kernel).unwrap();
+}
+
 #[case(Root, Program("mke2fs"), Program("mcopy"))]
 fn a_full_disk_leaves_nothing_of_a_board(dir: &Path) {
     let text = own_board("file = \"kernel\"") + "[card]\nroot = \"/dev/sda2\"\ndrivers = []\n";
     std::fs::write(dir.join("b.toml"), text).unwrap();
-    std::fs::write(dir.join("kernel"), vec![0; 2 << 20]).unwrap();
+    make_kernel(dir);
     on_small_disk(4 << 20, |disk| {
         let (built, card) = (disk.join("built"), disk.join("card.img"));
         for (verb, option, path) in [("build", "--output", built), ("image", "--sd", card)] {
@@ -604,7 +515,7 @@ fn files_that_never_end_are_refused_at_once(dir: &Path) {
         .status();
     assert!(made.unwrap().success());
     let board = |kernel: &str| std::fs::write(dir.join("b.toml"), own_board(kernel)).unwrap();
-    std::fs::write(dir.join("kernel"), "kernel").unwrap();
+    make_kernel(dir);
     let refused = |words: &[&str]| {
         let said = say(dir, &[&["board"], words].concat()).ends_with(2);
         let error = said.error();

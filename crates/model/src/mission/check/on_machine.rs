@@ -165,18 +165,34 @@ impl Check<'_, '_> {
             return;
         }
         let (tasks, at) = (cell.tasks.len(), place.key("machine"));
+        self.cpus(&cell.machine.helpers.cpus, &at.key("helpers"));
         match self.machine.vcpus(cell) {
             Ok(vcpus) if tasks > vcpus as usize => {
                 let what = machine::too_few(tasks, vcpus);
                 self.faults.report(&at, &["vcpus"], what, machine::MORE);
             }
-            Ok(_) => {}
+            Ok(_) => self.memory_of_machine(cell, place),
             Err(need) => {
                 let what = format!("{}: {}", need.what, need.reason);
                 let fix = need.fix.unwrap_or_default();
                 let keys = ["machine", "engine"];
                 self.faults.report(place, &keys, what, fix);
             }
+        }
+    }
+
+    /// Whether the limit of its memory leaves room for the virtual machine.
+    fn memory_of_machine(&mut self, cell: &Cell, place: &Place) {
+        let program = cell.image.path().map(|path| resolve(self.file, path));
+        let takes = program.and_then(|program| self.machine.least_memory(cell, &program));
+        if let Some((limit, takes)) = cell.rights.memory.zip(takes)
+            && limit.bytes() < takes
+        {
+            let mib = takes.div_ceil(1 << 20);
+            let what =
+                format!("the limit of {limit} is too little: the virtual machine takes {mib} MiB");
+            let fix = "raise it to that, remove it, or give the machine less `memory`";
+            (self.faults).report(&place.key("rights"), &["memory"], what, fix);
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::LEAST;
-use crate::mission::{KernelBounds, Machine, MissionFile, PathKind, Place, Way};
+use crate::mission::{Cell, KernelBounds, Machine, MissionFile, PathKind, Place, Way};
 use crate::{EngineKind, Requirement};
 
 /// A machine with the contents of a table.
@@ -70,6 +70,14 @@ impl Machine for Board {
 
     fn knows_image(&self, _: EngineKind, reference: &str) -> Option<bool> {
         (self.images.as_ref()).map(|known| known.contains(&reference))
+    }
+
+    fn least_memory(&self, cell: &Cell, program: &Path) -> Option<u64> {
+        assert_eq!(
+            (cell.engine, program),
+            (EngineKind::Qemu, Path::new("/etc/app"))
+        );
+        Some((576 << 20) + 1)
     }
 
     fn bounds(&self) -> KernelBounds {
@@ -357,4 +365,21 @@ fn a_file_that_was_read_can_be_checked_later_and_elsewhere() {
     assert_eq!(fault.to_string(), "m.toml:7: too little; give 4ms");
     assert_eq!(file.line(&Place::cell(0).key("absent")), 3);
     assert_eq!(file.resolve(Path::new("/abs")), Path::new("/abs"));
+}
+
+#[test]
+fn a_virtual_machine_gets_its_memory_and_its_helpers_cpus_that_are_there() {
+    let text = "schema = 1\nname = \"m\"\n[[cell]]\nname = \"vm\"\nengine = \"qemu\"\nimage = { binary = \"app\" }\n\
+        machine = { helpers = { cpus = [0, 7] } }\nclass = \"other\"\n[cell.rights]\nmemory = \"576MiB\"\n";
+    let board = Board::new(&[("/etc/app", PathKind::Program)]);
+    assert_eq!(
+        faults(text, &board),
+        [
+            "/etc/m.toml:7: cpu 7 is not available for cells on this machine; it has 0 and 1",
+            "/etc/m.toml:10: the limit of 576MiB is too little: the virtual machine takes 577 MiB; raise it to that, remove it, or give \
+             the machine less `memory`"
+        ]
+    );
+    let text = text.replace(", 7", "").replace("576MiB", "577MiB");
+    assert_eq!(faults(&text, &board), Vec::<String>::new());
 }
