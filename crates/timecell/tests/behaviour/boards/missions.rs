@@ -158,8 +158,16 @@ fn machines_that_could_not_be_started_are_refused(dir: &Path) {
             "90000GiB",
             "its memory of 90000GiB is more than the ",
         ),
-        ("kernel", "/etc", "/etc: it is no regular file"),
-        ("kernel", "/dev/zero", "/dev/zero: it is no regular file"),
+        (
+            "kernel",
+            "/etc",
+            "/etc: cannot read it: it is not a regular file",
+        ),
+        (
+            "kernel",
+            "/dev/zero",
+            "/dev/zero: cannot read it: it is not a regular file",
+        ),
         (
             "kernel",
             "/bin/true",
