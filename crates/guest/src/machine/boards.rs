@@ -49,7 +49,7 @@ pub fn board(name: &str) -> Result<(Board, String), GuestError> {
         InputErrors::from(InputError::new(
             name,
             format!("cannot read it: {error}"),
-            "give a board's name or file",
+            "",
         ))
     })?;
     let mut board = Board::parse(name, &text)?;

@@ -1,6 +1,6 @@
 //! `bench --program`: finds out how the user's program behaves, and plans for it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bench::{Tried, TriedTask};
 use model::{
@@ -22,6 +22,12 @@ const ROUNDS: u32 = 10;
 /// Fewest jobs of a cell in a round.
 const FEWEST: i64 = 20;
 
+/// The directory of an experiment's file, from the root on: a run keeps such paths. Of a scenario's name, the working directory.
+fn directory_of(what: &str) -> PathBuf {
+    let file = std::path::absolute(what).unwrap_or_default();
+    file.parent().map(Path::to_owned).unwrap_or_default()
+}
+
 /// Finds the program that the options or the file name. If the options name it, a period and number of jobs that they leave open
 /// follow from its behaviour.
 pub fn find(
@@ -33,8 +39,7 @@ pub fn find(
     experiment.each_program(|program| {
         bench::resolve_program(what, program).map_err(|why| InputError::new(what, why, ""))
     })?;
-    let dir = std::path::absolute(Path::new(what).parent().unwrap_or(Path::new("")));
-    experiment.beside(&dir.unwrap_or_default());
+    experiment.beside(&directory_of(what));
     one_of_a_name(what, experiment)?;
     let Some(path) = &options.program.program else {
         return find_tasks(options, experiment);
@@ -310,6 +315,15 @@ fn three_digits(ns: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_directory_of_an_experiment_begins_at_the_root() {
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(directory_of("mine.toml"), here);
+        assert_eq!(directory_of("overhead"), here);
+        assert_eq!(directory_of("a/mine.toml"), here.join("a"));
+        assert_eq!(directory_of("/etc/mine.toml"), Path::new("/etc"));
+    }
 
     #[test]
     fn a_turn_is_longer_by_what_must_be_made_up_for() {

@@ -85,11 +85,13 @@ pub fn whole(
     write: impl FnOnce(&Path) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
     let is_new = !dir.exists();
+    // A name that nobody else gives a directory: what stands there was left by one that was killed.
     let begun = match dir.file_name() {
-        Some(name) if is_new => dir.with_file_name(format!(".{}.part", name.to_string_lossy())),
-        _ => dir.join(".part"),
+        Some(name) if is_new => {
+            dir.with_file_name(format!(".timecell-{}.part", name.to_string_lossy()))
+        }
+        _ => dir.join(".timecell.part"),
     };
-    // Left by one that was killed.
     let _ = writer::remove_dir_all(&begun);
     writer::create_dir_all(&begun).map_err(told(&begun, "make the directory"))?;
     let placed = write(&begun).and_then(|()| {
