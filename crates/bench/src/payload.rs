@@ -1,10 +1,10 @@
 //! The payloads of a trial's cells: the arguments of their probes, and the record of a task's thread.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use engine::{CellSpec, Rights};
 use host::sched;
-use model::{Class, Enforcer, EngineKind, Keep, Workload};
+use model::{Class, Enforcer, EngineKind, ExecutionStage, Keep, Workload};
 use probe::{BarrierKind, ClassBy, DeadlineArgs, ProbeArgs, ReportedArgs, SetArgs, TaskArgs};
 use record::crowd::Reservation;
 use record::trial::{CellRecord, ReportedRecord, SetBy, TaskRecord};
@@ -127,6 +127,7 @@ fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
         period_ns: workload.period.ns(),
         jobs: trial.jobs[index],
         fifo: fifo(trial, index).filter(|_| deadline.is_none()),
+        oob: trial.planned.stage_of(index) == ExecutionStage::OutOfBand,
         deadline,
         cpu: cell.cpu,
         class_by: match cell.set_by {
@@ -264,7 +265,10 @@ pub(crate) fn spec(
             memlock_bytes: trial.planned.cell_bytes(&trial.plan.experiment)
                 * trial.planned.tasks.len().max(1) as u64
                 + (128 << 20),
-            devices: Vec::new(),
+            devices: match trial.planned.stage_of(index) {
+                ExecutionStage::InBand => Vec::new(),
+                ExecutionStage::OutOfBand => evl::NODES.map(PathBuf::from).into(),
+            },
             limits: model::Size::default(),
         },
         machine: (trial.planned.machine.clone()).filter(|_| cell.engine.is_machine()),

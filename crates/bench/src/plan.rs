@@ -184,6 +184,14 @@ impl PlannedTrial {
         (self.own.get(index)).map_or(&self.workload, |own| &own.workload)
     }
 
+    /// The stage on which the cell of an entry runs.
+    pub fn stage_of(&self, index: usize) -> model::ExecutionStage {
+        match &self.turns {
+            Some(turns) => turns.stage_of(index),
+            None => self.workload_of(index).stage,
+        }
+    }
+
     /// Activations of each entry.
     pub(crate) fn jobs(&self) -> Vec<u32> {
         if self.tasks.is_empty() {

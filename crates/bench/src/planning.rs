@@ -1,11 +1,14 @@
 //! Planning an experiment for this machine: the trials measured, those not, and why.
 
 mod cpus;
+mod stage;
 
 use std::collections::BTreeMap;
 
 use engine::Engine;
-use model::{Class, EngineKind, Experiment, InputError, LoadPlan, Requirement, TrialPlan};
+use model::{
+    Class, EngineKind, ExecutionStage, Experiment, InputError, LoadPlan, Requirement, TrialPlan,
+};
 
 use crate::here::{allowed_cpus, fifo_requirement};
 use crate::needs::not_measured;
@@ -88,7 +91,13 @@ impl Plan {
             let lacking = trial.cells.iter().find_map(|kind| unmet.get(kind));
             let planned = match lacking.or(class.as_ref()) {
                 Some(requirement) => Err(requirement.clone()),
-                None => planned(&plan.experiment, trial, &cpus, &allowed),
+                None => planned(
+                    &plan.experiment,
+                    trial,
+                    &cpus,
+                    &allowed,
+                    plan.rootless_user.as_ref(),
+                ),
             };
             match planned {
                 Ok(planned) => plan.trials.push(planned),
@@ -110,12 +119,17 @@ fn planned(
     trial: &TrialPlan,
     cpus: &[u32],
     allowed: &[u32],
+    rootless_user: Option<&engine::User>,
 ) -> Result<PlannedTrial, Requirement> {
     let cpus = if trial.cpus.is_empty() {
         cpus
     } else {
         &trial.cpus
     };
+    if experiment.workload_of(trial).stage == ExecutionStage::OutOfBand {
+        let is_rootless = trial.cells.iter().any(|kind| kind.is_rootless());
+        stage::out_of_band(rootless_user.filter(|_| is_rootless))?;
+    }
     let tasks = match &experiment.tasks {
         Some(load) => tasks::planned(experiment, load, trial, allowed)?,
         None => Vec::new(),

@@ -156,6 +156,9 @@ fn join<'a>(mut group: Vec<Todo<'a>>, turns: model::Turns, place: u64) -> Todo<'
             settle: turns.settle,
             seed,
             arms: arms.collect(),
+            stages: (group.iter())
+                .map(|todo| todo.planned.workload.stage)
+                .collect(),
         }),
         workload,
         ..first.planned.clone().into_owned()

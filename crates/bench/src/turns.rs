@@ -13,6 +13,8 @@ pub struct PlannedTurns {
     pub(crate) settle: u32,
     pub(crate) seed: u64,
     pub(crate) arms: Vec<Arm>,
+    /// The stage of each arm.
+    pub(crate) stages: Vec<model::ExecutionStage>,
 }
 
 impl PlannedTurns {
@@ -54,6 +56,11 @@ impl PlannedTurns {
 
     fn timetable(&self, period_ns: i64) -> Timetable {
         self.args(0).timetable(period_ns)
+    }
+
+    /// The stage of the cell at this place of the joint trial.
+    pub(crate) fn stage_of(&self, cell: usize) -> model::ExecutionStage {
+        self.stages[self.arm_of(cell) as usize]
     }
 
     fn arm_of(&self, cell: usize) -> u32 {

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use host::clock;
 pub(crate) use host::clock::now as now_ns;
 pub(crate) use host::sched::SCHED_DEADLINE;
-use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -66,8 +66,20 @@ impl Waiting {
                 Ok(())
             }
             Err(Errno::INTR) => Ok(()),
+            Err(Errno::NOSYS) => self.wait_before_5_11(&limit, ready),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// As [`Waiting::wait`], on kernels whose `epoll_wait` has no limits finer than a millisecond: `ppoll` has, and sleeps in the same way.
+    fn wait_before_5_11(&self, limit: &Timespec, ready: impl FnMut(u64)) -> io::Result<()> {
+        let came = match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(limit)) {
+            Ok(0) | Err(Errno::INTR) => return Ok(()),
+            Ok(_) => host::epoll::wait(&self.0, READY_AT_ONCE, 0)?,
+            Err(error) => return Err(error.into()),
+        };
+        came.into_iter().map(|(number, _)| number).for_each(ready);
+        Ok(())
     }
 }
 
@@ -126,5 +138,42 @@ impl Policy {
 
     pub(crate) fn is_fixed_priority(self) -> bool {
         matches!(self.number, libc::SCHED_FIFO | libc::SCHED_RR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_when_a_file_is_ready_and_at_its_limit_before_5_11_too() {
+        let waiting = Waiting::new().unwrap();
+        let bell = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        waiting.add(&bell, 7).unwrap();
+        let before_5_11 = |ns: i64| {
+            let limit = Timespec {
+                tv_sec: 0,
+                tv_nsec: ns,
+            };
+            let mut numbers = Vec::new();
+            let waited = waiting.wait_before_5_11(&limit, |number| numbers.push(number));
+            waited.unwrap();
+            numbers
+        };
+        let now = |ns: i64| {
+            let mut numbers = Vec::new();
+            waiting.wait(ns, |number| numbers.push(number)).unwrap();
+            numbers
+        };
+        for wait in [&before_5_11 as &dyn Fn(i64) -> Vec<u64>, &now] {
+            let began = now_ns();
+            assert!(wait(1_500_001).is_empty());
+            assert!(now_ns() - began >= 1_500_001);
+        }
+        rustix::io::write(&bell, &1u64.to_ne_bytes()).unwrap();
+        assert_eq!(
+            (before_5_11(900_000_000), now(900_000_001)),
+            (vec![7], vec![7])
+        );
     }
 }

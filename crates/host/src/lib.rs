@@ -34,6 +34,7 @@ pub mod lock;
 pub mod loopback;
 pub mod map;
 pub mod mounts;
+pub mod out_of_band;
 pub mod perf;
 pub mod pidfd;
 pub mod process;

@@ -33,9 +33,9 @@ pub use duration::{Duration, DurationError};
 pub use enforcer::Enforcer;
 pub use engine::{EngineKind, Helper};
 pub use experiment::{
-    COUNTS, Class, Counters, Experiment, Keep, Limits, Overrides, OwnTask, Pacing, ProgramJobs,
-    ProgramLoad, ReportedTask, SCHEMA, Scale, Scheduling, TaskLoad, TaskPolicy, TrialPlan, Turns,
-    Work, Workload, quick, task_load, task_reserves,
+    COUNTS, Class, Counters, ExecutionStage, Experiment, Keep, Limits, Overrides, OwnTask, Pacing,
+    ProgramJobs, ProgramLoad, ReportedTask, SCHEMA, Scale, Scheduling, TaskLoad, TaskPolicy,
+    TrialPlan, Turns, Work, Workload, quick, task_load, task_reserves,
 };
 pub use file::{foreign, nearest};
 pub use input_error::InputError;

@@ -93,6 +93,8 @@ pub struct ProbeArgs {
     pub jobs: u32,
     /// SCHED_FIFO priority, or `None` for best effort.
     pub fifo: Option<u8>,
+    /// Whether it runs out of band, as a thread of EVL with the priority above.
+    pub oob: bool,
     /// SCHED_DEADLINE instead of FIFO or best effort; then the thread is not pinned.
     pub deadline: Option<DeadlineArgs>,
     /// Cpu to be pinned to.
@@ -210,6 +212,7 @@ impl Default for ProbeArgs {
             period_ns: 0,
             jobs: 0,
             fifo: None,
+            oob: false,
             deadline: None,
             cpu: 0,
             class_by: ClassBy::Cell,
@@ -256,6 +259,7 @@ impl ProbeArgs {
         if let Some(priority) = self.fifo {
             words.push(format!("fifo={priority}"));
         }
+        words.extend(self.oob.then(|| "oob".to_owned()));
         words.extend(self.deadline.as_ref().map(DeadlineArgs::to_word));
         if self.class_by == ClassBy::Coordinator {
             words.push("class-from-outside".to_owned());
@@ -306,6 +310,7 @@ impl ProbeArgs {
                 "ring" => args.ring = true,
                 "samples" => args.samples = Some(value.into()),
                 "fifo" => args.fifo = Some(value.parse().map_err(|_| bad())?),
+                "oob" => args.oob = true,
                 "deadline" => {
                     args.deadline = Some(DeadlineArgs::from_value(value).ok_or_else(bad)?);
                 }
@@ -344,7 +349,7 @@ mod tests {
         fn words_and_back(
             slot in 0usize..5000, period in 1i64..i64::MAX, jobs in 1u32.., cpu in any::<u32>(),
             steps in prop::option::of(any::<u32>()), fifo in prop::option::of(1u8..=99),
-            samples in any::<bool>(), ring in any::<bool>(), relative in any::<bool>(), outside in any::<bool>(), poll in any::<bool>(),
+            samples in any::<bool>(), ring in any::<bool>(), relative in any::<bool>(), oob in any::<bool>(), outside in any::<bool>(), poll in any::<bool>(),
             rest in 0i64..1_000_000_000, deadline in prop::option::of(any::<[u64; 3]>()), also in 0u32..100,
             counters in prop::sample::select(vec![Counters::None, Counters::WhereCheap, Counters::Activations]),
             turns in prop::option::of((1u32.., any::<u32>(), 1u32..=64, any::<u64>())),
@@ -368,6 +373,7 @@ mod tests {
                 period_ns: period,
                 jobs,
                 fifo,
+                oob,
                 deadline: deadline.map(|[runtime_ns, deadline_ns, period_ns]| DeadlineArgs {
                     runtime_ns,
                     deadline_ns,

@@ -247,6 +247,7 @@ fn of_program(stage: u32, number: i32) -> Option<String> {
         stage if stage == Stage::Silent as u32 => {
             "its program reported no job through timecell's client".to_owned()
         }
+        stage if stage == Stage::Evl as u32 => evl::EvlError::from_number(number).to_string(),
         stage if stage == Stage::Machine as u32 => "its machine failed".to_owned(),
         stage if stage == Stage::Lost as u32 => {
             "its program reported jobs faster than they could be read, one priority below it: \

@@ -13,7 +13,7 @@ use crate::args::{BarrierKind, ClassBy, ProbeArgs};
 use crate::control::{GO, Slot, Stage, State};
 use crate::count::{CountedSheet, Meter};
 use crate::map::{ControlMap, Map};
-use crate::measure::{self, Plan, Recorder, Sheet};
+use crate::measure::{self, InBand, Plan, Recorder, Sheet, Sleep, Tally};
 use crate::program::{self, Endless, Program, Reporting, Started};
 use crate::ring::Ring;
 use crate::{arm, clock, futex};
@@ -133,6 +133,12 @@ pub(crate) fn live(
     report(control, slot, State::Present);
     wait_while(&slot.permit, |permit| permit == 0)?;
     take()?;
+    // Where it was placed: a thread that has attached is not moved any more.
+    let oob = (args
+        .oob
+        .then(|| evl::Thread::attach(args.fifo.unwrap_or(1)))
+        .transpose())
+    .map_err(of_evl)?;
     // Once it is in the class that the program inherits.
     let mut worker = Worker::of(args)?;
     let (policy, priority) = arm::class_got();
@@ -144,13 +150,13 @@ pub(crate) fn live(
     // Before the release: the first job's time is not touched.
     let sheets = (samples.as_ref()).map(|map| Sheets::of(args, map, meter.as_ref()));
 
-    let (go_ns, started_ns) = released(args, control)?;
+    let (go_ns, started_ns) = released(args, control, oob.as_ref())?;
     slot.started_ns.store(started_ns, Release);
     // Where the loop begins: at the release, after the rest, or with the first turn.
     let turns = args.turns.map(|turns| turns.timetable(args.period_ns));
     let begin = if (args.rest_ns > 0 || turns.is_some()) && samples.is_some() {
         let first_ns = go_ns + args.rest_ns + turns.map_or(0, |turns| turns.turn_ns(0));
-        clock::sleep_until(first_ns);
+        wait_until(first_ns, oob.as_ref());
         (first_ns, clock::now())
     } else {
         (go_ns, started_ns)
@@ -167,21 +173,25 @@ pub(crate) fn live(
             cpu_first: arm::current_cpu(),
             ..before
         };
+        let doing = (&mut worker, oob.as_ref());
         match sheets {
             Sheets::Whole(mut sheet) => {
-                measured(args, cpu_ns, &mut worker, &mut sheet, begin, armed)?;
+                measured(args, cpu_ns, doing, &mut sheet, begin, armed)?;
             }
             Sheets::Counted(mut sheet) => {
-                measured(args, cpu_ns, &mut worker, &mut sheet, begin, armed)?;
+                measured(args, cpu_ns, doing, &mut sheet, begin, armed)?;
                 sheet.write_header(&sheet.sums(sheet.read_header()));
             }
             Sheets::Ring(mut ring) => {
-                measured(args, cpu_ns, &mut worker, &mut ring, begin, armed)?;
+                measured(args, cpu_ns, doing, &mut ring, begin, armed)?;
             }
         }
     } else {
         // Only the stamp was wanted: out of the way first, so that the next steps do not delay a peer's stamp.
         clock::sleep_for(AFTER_STAMP_NS);
+    }
+    if let Some(thread) = oob {
+        thread.detach();
     }
     // A peer that shares the cpu must not wait for this process to take itself apart. A deadline thread is taken out of
     // its class by the coordinator: its own two calls may be torn apart, and it be left without a runtime between them.
@@ -257,7 +267,11 @@ pub(crate) fn wait_while(
 }
 
 /// Waits for the release; returns the published instant and the first clock reading after it.
-fn released(args: &ProbeArgs, control: &ControlMap) -> Result<(i64, i64), (Stage, i32)> {
+fn released(
+    args: &ProbeArgs,
+    control: &ControlMap,
+    oob: Option<&evl::Thread>,
+) -> Result<(i64, i64), (Stage, i32)> {
     if let BarrierKind::PollFile(file) = &args.barrier {
         let deadline = clock::now() + PATIENCE_NS;
         while !file.exists() {
@@ -275,14 +289,48 @@ fn released(args: &ProbeArgs, control: &ControlMap) -> Result<(i64, i64), (Stage
         return Err((Stage::Abandoned, libc::ECANCELED));
     }
     let go_ns = head.go_ns.load(Acquire);
-    clock::sleep_until(go_ns);
+    wait_until(go_ns, oob);
     Ok((go_ns, clock::now()))
+}
+
+fn wait_until(instant_ns: i64, oob: Option<&evl::Thread>) {
+    match oob {
+        Some(thread) => thread.until(instant_ns),
+        None => InBand.until(instant_ns),
+    }
+}
+
+fn of_evl(error: evl::EvlError) -> (Stage, i32) {
+    (Stage::Evl, error.to_number())
+}
+
+/// Runs the jobs out of band; also the core's account of them.
+fn out_of_band<R: Recorder>(
+    thread: &evl::Thread,
+    plan: &Plan<'_>,
+    sheet: &mut R,
+    begin: (i64, i64),
+) -> Result<(Tally, evl::State, [u32; 4]), (Stage, i32)> {
+    evl::count_causes();
+    thread.warn(true).map_err(of_evl)?;
+    let (before, causes) = (thread.state().map_err(of_evl)?, evl::causes());
+    let tally = measure::run(plan, thread, sheet, begin.0, begin.1);
+    let after = thread.state().map_err(of_evl)?;
+    thread.warn(false).map_err(of_evl)?;
+    let now = evl::causes();
+    let state = evl::State {
+        in_band_switches: after.in_band_switches.wrapping_sub(before.in_band_switches),
+        context_switches: after.context_switches.wrapping_sub(before.context_switches),
+        cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
+    };
+    let causes = std::array::from_fn(|one| now[one].wrapping_sub(causes[one]));
+    Ok((tally, state, causes))
 }
 
 fn measured<R: Recorder>(
     args: &ProbeArgs,
     cpu_ns: i64,
-    worker: &mut Worker,
+    (worker, oob): (&mut Worker, Option<&evl::Thread>),
     sheet: &mut R,
     begin: (i64, i64),
     armed: impl FnOnce(Header) -> Header,
@@ -303,10 +351,18 @@ fn measured<R: Recorder>(
     let cpu_before = clock::thread_cpu_time();
     let children_before = program::children_cpu_ns();
     let (go_ns, started_ns) = begin;
+    let mut account = None;
     let tally = match worker {
-        Worker::Own => measure::run(&plan(None), sheet, go_ns, started_ns),
+        Worker::Own => match oob {
+            Some(thread) => {
+                let (tally, state, causes) = out_of_band(thread, &plan(None), sheet, begin)?;
+                account = Some((thread.level(), state, causes));
+                tally
+            }
+            None => measure::run(&plan(None), &InBand, sheet, go_ns, started_ns),
+        },
         Worker::Executions(program) => {
-            measure::run(&plan(Some(&**program)), sheet, go_ns, started_ns)
+            measure::run(&plan(Some(&**program)), &InBand, sheet, go_ns, started_ns)
         }
         Worker::Reports(started) => match args.turns {
             Some(turns) => {
@@ -321,7 +377,10 @@ fn measured<R: Recorder>(
         return Err(failure);
     }
     let cpu_time_ns = match worker {
-        Worker::Own => clock::thread_cpu_time() - cpu_before,
+        Worker::Own => match account {
+            Some((_, state, _)) => state.cpu_ns as i64,
+            None => clock::thread_cpu_time() - cpu_before,
+        },
         Worker::Executions(program) => {
             program.reap();
             program::children_cpu_ns() - children_before
@@ -332,6 +391,7 @@ fn measured<R: Recorder>(
     let after = arm::usage();
     // Starting a program faults, which says nothing of memory that a loop should have locked.
     let own = u64::from(matches!(worker, Worker::Own));
+    let (evl_level, state, in_band_causes) = account.unwrap_or_default();
     let last = Header {
         count: (tally.executed - sheet.lost()).into(),
         skipped: tally.skipped.into(),
@@ -360,6 +420,9 @@ fn measured<R: Recorder>(
         voluntary_switches: after.voluntary - before.voluntary,
         involuntary_switches: after.involuntary - before.involuntary,
         over_declared: tally.over.into(),
+        evl_level,
+        in_band_switches: state.in_band_switches,
+        in_band_causes,
         ..header
     };
     sheet.write_header(&last);

@@ -132,6 +132,8 @@ pub enum Stage {
     Behind = 12,
     /// The virtual machine that it is failed; its log says how.
     Machine = 13,
+    /// Running out of band; the number beside it is that of an [`evl::EvlError`].
+    Evl = 14,
 }
 
 impl Stage {

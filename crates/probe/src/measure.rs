@@ -119,6 +119,41 @@ impl Recorder for Sheet<'_> {
     }
 }
 
+/// How the loop waits. Compiled into the loop for each kind.
+pub(crate) trait Sleep {
+    /// Until CLOCK_MONOTONIC reaches this instant, ns; not at all if it has passed.
+    fn until(&self, instant_ns: i64);
+    /// For so long.
+    fn period(&self, ns: i64);
+}
+
+/// By the calls of Linux.
+pub(crate) struct InBand;
+
+impl Sleep for InBand {
+    #[inline(always)]
+    fn until(&self, instant_ns: i64) {
+        clock::sleep_until(instant_ns);
+    }
+
+    #[inline(always)]
+    fn period(&self, ns: i64) {
+        clock::sleep_for(ns);
+    }
+}
+
+impl Sleep for evl::Thread {
+    #[inline(always)]
+    fn until(&self, instant_ns: i64) {
+        self.sleep_until(instant_ns);
+    }
+
+    #[inline(always)]
+    fn period(&self, ns: i64) {
+        self.sleep_until(clock::now() + ns);
+    }
+}
+
 /// How the loop ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
@@ -138,18 +173,20 @@ pub(crate) struct Tally {
 /// to run at once, late; the ones before it are skipped and counted. Executed and skipped always add up to the plan.
 /// Where cells take turns, a release belongs to its turn, and a job does not start once that is over: it is skipped.
 #[inline(never)]
-pub(crate) fn run<R: Recorder>(
+pub(crate) fn run<R: Recorder, S: Sleep>(
     plan: &Plan<'_>,
+    sleep: &S,
     sheet: &mut R,
     go_ns: i64,
     started_ns: i64,
 ) -> Tally {
+    let begin = (go_ns, started_ns);
     match (plan.pacing, plan.turns) {
-        (Pacing::Periodic, None) => periodic(plan, Grid(plan.period_ns), sheet, go_ns, started_ns),
+        (Pacing::Periodic, None) => periodic(plan, sleep, Grid(plan.period_ns), sheet, begin),
         (Pacing::Periodic, Some(turns)) => {
-            periodic(plan, Arm::new(turns, go_ns), sheet, go_ns, started_ns)
+            periodic(plan, sleep, Arm::new(turns, go_ns), sheet, begin)
         }
-        (Pacing::Relative, _) => relative(plan, sheet, go_ns, started_ns),
+        (Pacing::Relative, _) => relative(plan, sleep, sheet, begin),
     }
 }
 
@@ -196,16 +233,16 @@ fn portions(steps: u32, cpu_ns: i64) -> i64 {
     }
 }
 
-fn periodic<R: Recorder, G: Releases>(
+fn periodic<R: Recorder, S: Sleep, G: Releases>(
     plan: &Plan<'_>,
+    sleep: &S,
     mut releases: G,
     sheet: &mut R,
-    go_ns: i64,
-    started_ns: i64,
+    begin: (i64, i64),
 ) -> Tally {
     let mut tally = Tally::default();
     let (mut index, mut skipped) = (0, 0);
-    let (mut release, mut start) = (go_ns, started_ns);
+    let (mut release, mut start) = begin;
     loop {
         let end = job(plan, &mut tally, start);
         if tally.failure.is_some() {
@@ -227,7 +264,7 @@ fn periodic<R: Recorder, G: Releases>(
             return tally;
         }
         if end < release {
-            clock::sleep_until(release);
+            sleep.until(release);
         }
         start = clock::now();
     }
@@ -324,13 +361,17 @@ fn skipped(late: i64, period: i64, left: u32) -> u32 {
     u32::try_from(passed).map_or(left, |passed| passed.min(left))
 }
 
-fn relative<R: Recorder>(plan: &Plan<'_>, sheet: &mut R, go_ns: i64, started_ns: i64) -> Tally {
-    let mut release = go_ns;
-    let mut start = started_ns;
+fn relative<R: Recorder, S: Sleep>(
+    plan: &Plan<'_>,
+    sleep: &S,
+    sheet: &mut R,
+    begin: (i64, i64),
+) -> Tally {
+    let (mut release, mut start) = begin;
     let mut tally = Tally::default();
     for index in 0..plan.jobs {
         if index > 0 {
-            clock::sleep_for(plan.period_ns);
+            sleep.period(plan.period_ns);
             start = clock::now();
         }
         let end = job(plan, &mut tally, start);
@@ -409,7 +450,7 @@ mod tests {
         rehearse(&mut sheet);
         let go_ns = go_ns();
         clock::sleep_until(go_ns);
-        let tally = run(&plan, &mut sheet, go_ns, clock::now());
+        let tally = run(&plan, &InBand, &mut sheet, go_ns, clock::now());
         let mut header = sheet.read_header();
         assert_eq!(header.count, u64::from(tally.executed));
         header.skipped = u64::from(tally.skipped);

@@ -22,7 +22,7 @@ pub enum KeeperError {
     )]
     Memory(io::Error),
     /// The kernel refuses the thread's means of waiting.
-    #[error("the enforcing thread cannot wait: {0}; Linux 5.11 or later is needed")]
+    #[error("the enforcing thread cannot wait: {0}")]
     Waiting(io::Error),
     /// A group cannot be opened, or not be frozen and thawed.
     #[error(transparent)]

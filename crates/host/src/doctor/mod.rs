@@ -12,6 +12,7 @@ mod cpu_governor;
 mod cpu_isolation;
 mod deadline_timer;
 mod delegated_groups;
+mod evl;
 mod fair_server;
 mod hypervisor;
 mod idle_states;
@@ -101,6 +102,7 @@ impl Aspect {
 /// Every check, in the order of the answer.
 const ASPECTS: &[Aspect] = &[
     Aspect::machine(preemption::check).fixed_by(preemption::fix),
+    Aspect::machine(evl::check),
     Aspect::machine(rt_throttling::check).fixed_by(rt_throttling::fix),
     Aspect::cpus(fair_server::check).fixed_by(fair_server::fix),
     Aspect::machine(deadline_timer::check).fixed_by(deadline_timer::fix),

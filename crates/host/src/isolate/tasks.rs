@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::found::{IsolateError, Isolated, others};
 use super::journal::{Change, Journal};
 use super::process::{self, Task};
-use crate::sched;
+use crate::{out_of_band, sched};
 
 /// Looks at all tasks until none has come since the look before, at most so often: tasks that start between two
 /// looks inherit the affinity of their parent, which may not have been moved yet.
@@ -46,9 +46,11 @@ fn move_these(
 ) -> Result<(), IsolateError> {
     let mut seen: HashMap<i32, u64> = HashMap::new();
     for _ in 0..LOOKS {
+        let attached = out_of_band::threads();
         let new: Vec<(Task, Vec<u32>)> = list()
             .into_iter()
             .filter(|task| seen.get(&task.tid) != Some(&task.start))
+            .filter(|task| !attached.contains(&task.tid))
             .filter_map(|task| {
                 let was = sched::get_affinity(task.tid).ok()?;
                 Some((task, was))

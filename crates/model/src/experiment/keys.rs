@@ -8,7 +8,8 @@ use super::until::MOST as MOST_CONDITIONS;
 use crate::file::{Faults, Kind, Place, Shape, Table, keys, names, names_of};
 use crate::task_load::TaskPolicy;
 use crate::{
-    Choice, Enforcer, EngineKind, Limits, LoadForm, LoadKind, Machine, Pacing, Scale, Work, taskset,
+    Choice, Enforcer, EngineKind, ExecutionStage, Limits, LoadForm, LoadKind, Machine, Pacing,
+    Scale, Work, taskset,
 };
 
 pub(super) const KEPT: [(&str, bool); 2] = [("samples", false), ("histogram", true)];
@@ -38,6 +39,7 @@ const fn whole(range: std::ops::RangeInclusive<i64>) -> Kind {
 
 const ENGINE: Kind = Kind::Choice(&names_of!([], EngineKind::ALL));
 const PERIOD: Kind = within(Limits::PERIOD_NS);
+const STAGE: Kind = Kind::Choice(ExecutionStage::WORDS);
 const JOBS: Kind = whole(Limits::JOBS_OF_HISTOGRAMS);
 static JOBS_OF_SAMPLES: Kind = whole(Limits::JOBS);
 const STEPS: Kind = whole(Limits::STEPS);
@@ -133,6 +135,7 @@ static WORKLOAD: Shape = Shape {
         "period": PERIOD, Without "1ms, 500ms of an `endless` program", "time between releases";
         "pacing": Kind::Choice(Pacing::WORDS), Default "\"periodic\"", "how releases are laid out";
         "steps": STEPS, Without "100,000", "length of a `mac` job; only for that kind";
+        "stage": STAGE, Default "\"inband\"", "`oob`: out of band, as a thread of EVL; for `mac` and `timer`";
         "deadline": PERIOD, Without "the period; none with `relative` pacing",
             "time from the release by which a job must have ended; a job that ends later is `late`";
         "policy": Kind::Choice(TaskPolicy::WORDS), Without "`fifo`",
@@ -232,6 +235,7 @@ static TRIAL: Shape = Shape {
         "loads": LOAD_LIST, Without "none", "loads that run together, with different names; refused with `load`";
         "period": PERIOD, Without "the workload's", "time between releases in this trial";
         "jobs": JOBS, Without "the workload's", "activations of each cell in this trial";
+        "stage": STAGE, Without "the workload's", "stage on which this trial's tasks run";
         "isolate": Kind::Boolean, Default "false", "whether the cells' cpus are kept free of other work (cpu isolation)";
         "cpus": CPUS, Without "those of `[scheduling]`", "cpus of this trial's cells, in turn";
         "per_cpu": Kind::Boolean, Default "false",

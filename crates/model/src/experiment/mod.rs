@@ -11,6 +11,7 @@ mod read;
 mod resolve;
 mod scale;
 mod scale_override;
+mod stage;
 pub mod task_load;
 mod trial;
 mod turns;
@@ -26,6 +27,7 @@ pub use program::{ProgramJobs, ProgramLoad, ReportedTask};
 pub(crate) use read::FORMAT;
 pub use resolve::quick;
 pub use scale::{COUNTS, Scale};
+pub use stage::ExecutionStage;
 pub use task_load::{TaskLoad, TaskPolicy};
 pub use trial::{OwnTask, TrialPlan};
 pub use turns::Turns;
@@ -94,6 +96,7 @@ impl Experiment {
         Workload {
             period: trial.period.unwrap_or(self.workload.period),
             jobs: trial.jobs.unwrap_or(self.workload.jobs),
+            stage: trial.stage.unwrap_or(self.workload.stage),
             ..self.workload.clone()
         }
     }

@@ -1,6 +1,6 @@
 //! The options that override an experiment file.
 
-use super::{ProgramLoad, TaskPolicy};
+use super::{ExecutionStage, ProgramLoad, TaskPolicy};
 use crate::{Duration, Enforcer, EngineKind, LoadKind, Threshold};
 
 /// Options of `timecell bench` that override the file. `None` and empty leave the file's value.
@@ -44,6 +44,8 @@ pub struct Overrides {
     pub interval: Option<Duration>,
     /// How the threads of a task set are scheduled.
     pub task_policy: Option<TaskPolicy>,
+    /// The stage on which tasks run; out of band, beside the trials in band.
+    pub stage: Option<ExecutionStage>,
     /// The user who runs rootless cells.
     pub rootless_user: Option<String>,
     /// Numbers of cells of a scale study.

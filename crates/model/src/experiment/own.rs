@@ -33,6 +33,7 @@ impl Experiment {
                 _ => own.jobs.unwrap_or_else(as_long),
             },
             pacing: whole.pacing,
+            stage: whole.stage,
         }
     }
 

@@ -193,6 +193,9 @@ impl Overrides {
             }
             experiment.keep_known_baseline();
         }
+        if let Some(stage) = self.stage {
+            experiment.set_stage(stage);
+        }
         if let Some(program) = &self.program {
             experiment.set_program(program.clone())?;
         }
@@ -348,7 +351,7 @@ impl Overrides {
                 .check_reservations(self.reserve == Some(None))
                 .map_err(|(what, fix)| InputError::new(experiment.name.clone(), what, fix))?;
         }
-        Ok(())
+        experiment.check_stages()
     }
 }
 

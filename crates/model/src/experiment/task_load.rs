@@ -3,6 +3,7 @@
 //! Cells of the set become cells of every trial; tasks become threads in them. Anything else in the set's file
 //! (release jitter, blocking) cannot be run as it is and is listed here. Reservations are in `held`.
 
+use super::ExecutionStage;
 use super::work::{Limits, Pacing, Work, Workload};
 use crate::Duration;
 use crate::taskset::{CellTask, Order, Policy, ServerKind, TaskCell, TaskSet};
@@ -86,6 +87,7 @@ impl TaskLoad {
             pacing: Pacing::Periodic,
             deadline: None,
             program: None,
+            stage: ExecutionStage::InBand,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Trials: cells that run together, and the settings of each.
 
+use super::ExecutionStage;
 use super::program::ProgramLoad;
 use super::work::Work;
 use crate::{Duration, Enforcer, EngineKind, LoadPlan, Machine, load};
@@ -19,6 +20,8 @@ pub struct TrialPlan {
     pub period: Option<Duration>,
     /// Activations of each cell; `None`: the workload's.
     pub jobs: Option<u32>,
+    /// The stage on which its tasks run; `None`: the workload's.
+    pub stage: Option<ExecutionStage>,
     /// Whether the cells' cpus are kept free of other work.
     pub isolate: bool,
     /// Utilisation of the cell that competes with each cell of a task set, in thousandths of a cpu; 0: none does.
@@ -45,6 +48,7 @@ impl TrialPlan {
             loads: Vec::new(),
             period: None,
             jobs: None,
+            stage: None,
             isolate: false,
             competitors: 0,
             reserve: None,

@@ -1,5 +1,6 @@
 //! The jobs of an experiment's cells, the record of them, and the bounds of both.
 
+use super::ExecutionStage;
 use super::program::{ProgramJobs, ProgramLoad};
 use crate::{Duration, InputError};
 
@@ -83,6 +84,8 @@ pub struct Workload {
     pub deadline: Option<Duration>,
     /// The program that does the jobs, for [`Work::Program`].
     pub program: Option<ProgramLoad>,
+    /// The stage on which the task runs.
+    pub stage: ExecutionStage,
 }
 
 impl Workload {

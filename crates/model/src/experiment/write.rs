@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::turns::CATCH_UP;
 use super::{
-    Class, Counters, Experiment, Keep, OwnTask, ProgramJobs, ProgramLoad, SCHEMA, Scale, TaskLoad,
-    TrialPlan, Turns, Work,
+    Class, Counters, ExecutionStage, Experiment, Keep, OwnTask, ProgramJobs, ProgramLoad, SCHEMA,
+    Scale, TaskLoad, TrialPlan, Turns, Work,
 };
 use crate::file::{Writer, quoted};
 use crate::taskset::TaskCell;
@@ -61,6 +61,10 @@ impl Experiment {
             if let Some(deadline) = workload.deadline {
                 let _ = writeln!(out, "deadline = \"{deadline}\"");
             }
+            stage(
+                &mut out,
+                Some(workload.stage).filter(|stage| *stage != ExecutionStage::InBand),
+            );
         }
         let _ = match self.scheduling.class {
             Class::Fifo { priority } => writeln!(
@@ -99,6 +103,7 @@ impl Experiment {
             if let Some(jobs) = trial.jobs {
                 let _ = writeln!(out, "jobs = {jobs}");
             }
+            stage(&mut out, trial.stage);
             if trial.isolate {
                 let _ = writeln!(out, "isolate = true");
             }
@@ -116,6 +121,12 @@ impl Experiment {
             machine(&mut out, &trial.machine);
         }
         out
+    }
+}
+
+fn stage(out: &mut String, stage: Option<ExecutionStage>) {
+    if let Some(stage) = stage {
+        let _ = writeln!(out, "stage = \"{}\"", stage.name());
     }
 }
 

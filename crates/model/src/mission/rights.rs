@@ -37,6 +37,8 @@ table! {
         user: Option<User>, Without "those of the bundle or image, else one of the mission's `uids` that no other cell has";
         /// devices of the host
         devices: Vec<Device> = tables::<Device>(256), Without "none";
+        /// whether its threads may attach to EVL and run out of band: with FIFO at any priority, and cpu time that no budget sees
+        evl: bool, Default "false";
         /// files and directories of the host
         mounts: Vec<Mount> = tables::<Mount>(256), Without "none";
         /// directories in memory, empty at first
@@ -72,6 +74,25 @@ impl User {
         uid: 65_534,
         gid: 65_534,
     };
+}
+
+impl Rights {
+    /// Devices of EVL that a thread needs to run out of band.
+    pub const OF_EVL: [&str; 3] = [
+        "/dev/evl/control",
+        "/dev/evl/thread/clone",
+        "/dev/evl/clock/monotonic",
+    ];
+
+    /// All devices that it gets: those named, and those of EVL.
+    pub fn all_devices(&self) -> Vec<Device> {
+        let of_evl = Rights::OF_EVL.map(|path| Device {
+            path: path.into(),
+            access: Access::ReadWrite,
+        });
+        let of_evl = of_evl.into_iter().filter(|_| self.evl);
+        self.devices.iter().cloned().chain(of_evl).collect()
+    }
 }
 
 choice! {

@@ -118,6 +118,15 @@ pub struct Header {
     /// Jobs that the kernel billed more cpu time than they declare; 0 if they do not check it.
     #[serde(default)]
     pub over_declared: u64,
+    /// Level of the ABI of EVL if the thread ran out of band, and 0 if not.
+    #[serde(default)]
+    pub evl_level: u32,
+    /// Switches in band in the loop: each is a fault.
+    #[serde(default)]
+    pub in_band_switches: u32,
+    /// Those with a known cause: signal, system call, fault, watchdog.
+    #[serde(default)]
+    pub in_band_causes: [u32; 4],
 }
 
 /// Whether a thread counted its own activations, or why not.
@@ -162,7 +171,7 @@ pub const COUNT_BYTES: usize = size_of::<CountRow>();
 const _: () = {
     assert!(size_of::<Sample>() == 32);
     assert!(offset_of!(Sample, release_ns) == 8 && offset_of!(Sample, end_ns) == 24);
-    assert!(size_of::<Header>() == 224);
+    assert!(size_of::<Header>() == 248);
     assert!(offset_of!(Header, planned) == 24 && offset_of!(Header, count) == 32);
     assert!(offset_of!(Header, work) == 80 && offset_of!(Header, cpu_time_ns) == 112);
     assert!(offset_of!(Header, counted) == 168 && offset_of!(Header, counts_at) == 184);

@@ -253,7 +253,47 @@ pub(super) fn notes(cells: &[&CellRecord], headers: &[Header]) -> Vec<String> {
             text::words::count(major)
         ));
     }
+    notes.extend(out_of_band(headers));
     notes
+}
+
+/// The switches in band of a task that ran out of band: each is a fault of the task or its cell.
+fn out_of_band(headers: &[Header]) -> Option<String> {
+    let level = headers.iter().map(|header| header.evl_level).max()?;
+    if level == 0 {
+        return None;
+    }
+    let sum = |count: fn(&Header) -> u32| {
+        headers
+            .iter()
+            .map(|header| u64::from(count(header)))
+            .sum::<u64>()
+    };
+    let total = sum(|header| header.in_band_switches);
+    let causes: [u64; 4] = std::array::from_fn(|cause| {
+        (headers.iter())
+            .map(|header| u64::from(header.in_band_causes[cause]))
+            .sum()
+    });
+    let by: Vec<String> = (causes
+        .iter()
+        .zip(["signal", "system call", "fault", "watchdog"]))
+    .filter(|(count, _)| **count > 0)
+    .map(|(count, cause)| text::words::plural(*count, cause))
+    .collect();
+    let told = match (total, by.is_empty()) {
+        (0, _) => "never in band in the measuring loop".to_owned(),
+        (_, true) => format!(
+            "in band {} in the measuring loop, for unknown causes",
+            text::words::plural(total, "time")
+        ),
+        (_, false) => format!(
+            "in band {} in the measuring loop: {}",
+            text::words::plural(total, "time"),
+            by.join(", ")
+        ),
+    };
+    Some(format!("out of band by EVL (ABI {level}), {told}"))
 }
 
 pub(super) fn faults(header: &Header) -> u64 {

@@ -37,6 +37,14 @@ pub(super) fn of(
             first.display()
         ));
     }
+    notes.extend((mission.cells.iter()).filter(|cell| cell.rights.evl).map(|cell| {
+        format!(
+            "cell `{}` may run threads of EVL: with FIFO at any priority, CAP_SYS_NICE, CAP_IPC_LOCK and CAP_SYS_RAWIO while they \
+             are attached, quotas and time partitions of every cpu, and cpu time that no budget but the freezer sees; nothing is \
+             guaranteed to another cell on its cpus while they run",
+            cell.name
+        )
+    }));
     notes.extend(ample::notes(mission, candidates));
     let in_class = |cell: &Candidate<'_>| cell.asked.class == CellClass::Deadline;
     let server = facts

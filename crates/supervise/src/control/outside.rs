@@ -35,6 +35,7 @@ pub fn from_journal(dir: &Path) -> Result<Status, ControlError> {
         at_utc: Stamp::now().utc(),
         mission: state.mission.clone(),
         dir: dir.to_owned(),
+        caution: Status::caution(),
         supervisor: None,
         mode: state.mode,
         update: state.update.as_ref().map(|update| update.number),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use record::trial::HelperRecord;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,9 @@ pub struct Status {
     pub mission: Option<String>,
     /// Its directory.
     pub dir: PathBuf,
+    /// The caution that belongs to its times, such as `emulated: not representative of timing (qemu-tcg)`; `None`: they are a machine's.
+    #[serde(default)]
+    pub caution: Option<String>,
     /// Its supervisor; `None`: it has none.
     pub supervisor: Option<SupervisorStatus>,
     /// Its mode.
@@ -33,6 +37,15 @@ pub struct Status {
     pub update: Option<u64>,
     /// Its cells in the order of the file. During an update a cell that has two versions stands here twice.
     pub cells: Vec<CellStatus>,
+}
+
+impl Status {
+    /// The caution that belongs to times of this machine, which it keeps until the next boot.
+    pub(crate) fn caution() -> Option<String> {
+        static CAUTION: OnceLock<Option<String>> = OnceLock::new();
+        let detected = || host::virt::detect(&host::root::Root::live()).caution();
+        CAUTION.get_or_init(detected).clone()
+    }
 }
 
 /// A supervisor that listens.

@@ -338,6 +338,7 @@ fn metrics_are_in_the_text_format() {
         at_utc: String::new(),
         mission: Some("m".to_owned()),
         dir: PathBuf::from("/d"),
+        caution: None,
         supervisor: None,
         mode: Mode::High,
         update: None,

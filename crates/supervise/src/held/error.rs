@@ -288,6 +288,16 @@ pub enum HeldError {
     /// Those who hold it.
     #[error(transparent)]
     Place(#[from] freezer::process::PlaceError),
+    /// One of its threads is attached to EVL.
+    #[error(
+        "thread {thread} of {what} is out of band by EVL, where no budget holds it and another cpu could crash the kernel; end it first"
+    )]
+    OutOfBand {
+        /// The thing to be held.
+        what: String,
+        /// The thread's id.
+        thread: i32,
+    },
     /// The machine's ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),

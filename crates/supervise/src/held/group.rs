@@ -78,7 +78,7 @@ pub(super) fn supervisors(entries: &[Entry]) -> Vec<i32> {
 /// Whether this group, with these `processes` in it, may be stopped now and then; `supervisors` may not.
 ///
 /// # Errors
-/// [`HeldError::Init`], [`HeldError::Own`], [`HeldError::Cell`], [`HeldError::Ended`].
+/// [`HeldError::Init`], [`HeldError::Own`], [`HeldError::Cell`], [`HeldError::Ended`], [`HeldError::OutOfBand`].
 pub(super) fn check(
     thing: &Thing,
     processes: &[i32],
@@ -98,6 +98,16 @@ pub(super) fn check(
     }
     if processes.contains(&1) {
         return Err(HeldError::Init(what()));
+    }
+    let has = |tid: &i32| {
+        let is_of = |pid: &i32| Path::new(&format!("/proc/{pid}/task/{tid}")).exists();
+        processes.iter().any(is_of)
+    };
+    if let Some(thread) = host::out_of_band::threads().into_iter().find(has) {
+        return Err(HeldError::OutOfBand {
+            what: what(),
+            thread,
+        });
     }
     let own = |pid: &&i32| supervisors.contains(pid) || is_own(**pid);
     match processes.iter().find(own) {

@@ -61,7 +61,7 @@ pub(super) fn of(
             size_bytes: tmpfs.size.bytes(),
         })
         .collect();
-    spec.devices.clone_from(&rights.devices);
+    spec.devices = rights.all_devices();
     spec.network = rights.network;
     spec.limits = Limits {
         memory_bytes: (rights.memory.map(model::Bytes::bytes)).or(memory_bytes),

@@ -104,6 +104,7 @@ impl Keeper<'_> {
             at_utc: Stamp::now().utc(),
             mission: Some(mission.name.clone()),
             dir: self.dir.clone(),
+            caution: Status::caution(),
             supervisor: Some(SupervisorStatus {
                 pid: std::process::id(),
                 version: (self.state.supervisor.as_ref())

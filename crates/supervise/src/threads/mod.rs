@@ -281,6 +281,7 @@ impl Threads {
         let due: Vec<(&Seen, Class, Class)> = (self.seen.iter())
             .filter_map(|seen| Some((seen, seen.class.clone()?, self.due(seen)?.clone())))
             .collect();
+        let attached = host::out_of_band::threads();
         let mut told = Vec::new();
         let mut by_agent: Vec<(u32, &Class)> = Vec::new();
         for (seen, own, class) in &due {
@@ -298,7 +299,7 @@ impl Threads {
                 continue;
             }
             // The agent would wait for the cell's budget, and its callers with it.
-            if *own == Class::Idle {
+            if *own == Class::Idle || attached.contains(tid) {
                 continue;
             }
             if !known.may_give(class, standing, now_ns) {

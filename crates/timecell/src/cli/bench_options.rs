@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use model::{Duration, Enforcer, EngineKind, LoadKind, TaskPolicy, Threshold};
+use model::{Duration, Enforcer, EngineKind, ExecutionStage, LoadKind, TaskPolicy, Threshold};
 
 use super::enforcer;
 use super::judge::Judge;
@@ -16,6 +16,24 @@ pub enum ClassName {
     Fifo,
     /// SCHED_OTHER, best effort: results are labelled "not real-time".
     Other,
+}
+
+/// The values of `--stage`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum StageName {
+    /// As threads of Linux.
+    Inband,
+    /// Out of band, as threads of EVL (Xenomai 4), beside the trials in band.
+    Oob,
+}
+
+impl From<StageName> for ExecutionStage {
+    fn from(stage: StageName) -> ExecutionStage {
+        match stage {
+            StageName::Inband => ExecutionStage::InBand,
+            StageName::Oob => ExecutionStage::OutOfBand,
+        }
+    }
 }
 
 /// The values of `--policy`.
@@ -82,6 +100,9 @@ pub struct Trials {
     /// Scheduling class.
     #[arg(long, value_enum, conflicts_with = "priority")]
     pub class: Option<ClassName>,
+    /// Stage on which the tasks run.
+    #[arg(long, value_enum)]
+    pub stage: Option<StageName>,
     /// Number of rounds, in each of which every trial runs once.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub rounds: Option<i64>,

@@ -35,17 +35,27 @@ fn mission(program: &Path) -> String {
 const PERIOD: Duration = Duration::from_millis(100);
 /// Execution time of one of its jobs.
 const WORK: Duration = Duration::from_millis(2);
+/// Priority of the loop out of band.
+const EVL_PRIORITY: u8 = 50;
 /// How long the failing cell runs.
 const LIFE: Duration = Duration::from_secs(10);
 
-/// The program of the cells: a control loop that reports its jobs, or a program that fails after a while.
+/// The program of the cells: a control loop that reports its jobs, in band or as a thread of EVL, or a program that fails after a while.
 pub fn inside(role: &str) -> i32 {
     // A signal that the first process of a cell does not handle does not end it.
     let end = end as extern "C" fn(libc::c_int);
     // SAFETY: the handler only leaves.
     unsafe { libc::signal(libc::SIGTERM, end as libc::sighandler_t) };
     match role {
-        "control" => control().unwrap_or(Ended::Failed.code()),
+        "control" => control(None).unwrap_or(Ended::Failed.code()),
+        // A thread is pinned and its memory locked before it attaches.
+        "evl" => match evl::Thread::attach(EVL_PRIORITY) {
+            Ok(thread) => control(Some(&thread)).unwrap_or(Ended::Failed.code()),
+            Err(error) => {
+                eprintln!("{error}");
+                Ended::Failed.code()
+            }
+        },
         "flaky" => {
             println!("flaky runs, and will fail in {} s", LIFE.as_secs());
             std::thread::sleep(LIFE);
@@ -62,8 +72,8 @@ extern "C" fn end(_: libc::c_int) {
     unsafe { libc::_exit(0) }
 }
 
-/// Runs until it is told to end; `None` if the cell's job page cannot be used.
-fn control() -> Option<i32> {
+/// Runs until it is told to end, out of band in this thread of EVL; `None` if the cell's job page cannot be used.
+fn control(oob: Option<&evl::Thread>) -> Option<i32> {
     let client = Client::open_from_env()
         .inspect_err(|error| eprintln!("{error}"))
         .ok()?;
@@ -77,8 +87,12 @@ fn control() -> Option<i32> {
     let period_ns = i64::try_from(PERIOD.as_nanos()).ok()?;
     let mut release_ns = now_ns();
     loop {
-        let left = u64::try_from(release_ns - now_ns()).unwrap_or(0);
-        std::thread::sleep(Duration::from_nanos(left));
+        if let Some(thread) = oob {
+            thread.sleep_until(release_ns);
+        } else {
+            let left = u64::try_from(release_ns - now_ns()).unwrap_or(0);
+            std::thread::sleep(Duration::from_nanos(left));
+        }
         task.begin_released(release_ns);
         let begun = Instant::now();
         while begun.elapsed() < WORK {

@@ -145,7 +145,7 @@ pub(crate) fn head(status: &Status) -> String {
         .filter(|cell| cell.state.runs())
         .count();
     let count = status.cells.len();
-    match (&status.mission, &status.supervisor) {
+    let said = match (&status.mission, &status.supervisor) {
         (Some(name), Some(own)) => format!(
             "mission {name}: {running} of {count} cells run, {} mode, supervisor {} (timecell {})",
             status.mode.name(),
@@ -163,6 +163,10 @@ pub(crate) fn head(status: &Status) -> String {
             "no mission is up in {}; the last one has ended",
             status.dir.display()
         ),
+    };
+    match &status.caution {
+        Some(caution) => format!("{said}; {caution}"),
+        None => said,
     }
 }
 
@@ -412,6 +416,7 @@ mod tests {
                 at_utc: String::new(),
                 mission: Some("m".to_owned()),
                 dir,
+                caution: None,
                 supervisor: None,
                 mode: supervise::state::Mode::default(),
                 update: None,

@@ -46,11 +46,11 @@ impl Engine for Embedded {
     }
 
     fn requirements(&self) -> Vec<Requirement> {
-        if programs::is_root() {
-            vec![programs::root("embedded")]
-        } else {
-            vec![users::namespaces()]
-        }
+        let privilege = match programs::is_root() {
+            true => programs::root("embedded"),
+            false => users::namespaces(),
+        };
+        vec![privilege, mount_attributes()]
     }
 
     fn version(&self) -> Option<String> {
@@ -67,6 +67,32 @@ impl Engine for Embedded {
 
     fn create(&self, spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {
         made::create(spec, || make(spec), INFO.wipe)
+    }
+}
+
+/// The library mounts everything by calls of which this is the newest.
+fn mount_attributes() -> Requirement {
+    const WHAT: &str = "mount_setattr";
+    // SAFETY: a size of 0 is refused before anything is read.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            -1,
+            c"".as_ptr(),
+            0,
+            0_usize,
+            0_usize,
+        )
+    };
+    let is_there =
+        answer == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ENOSYS);
+    match is_there {
+        true => Requirement::met(WHAT, "the kernel has it"),
+        false => Requirement::unmet(
+            WHAT,
+            "embedded needs Linux 5.12, and this kernel is older",
+            "take crun or runc, which do without it",
+        ),
     }
 }
 

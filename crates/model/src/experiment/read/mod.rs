@@ -17,8 +17,8 @@ use super::keys::{CLASSES, KEPT, WORKS};
 use super::turns::ten_thousandths;
 use super::work::RUN_OF_ENDLESS;
 use super::{
-    Class, Counters, Experiment, Keep, Pacing, ProgramLoad, SCHEMA, Scheduling, TaskLoad,
-    TrialPlan, Turns, Work, Workload, held, keys,
+    Class, Counters, ExecutionStage, Experiment, Keep, Pacing, ProgramLoad, SCHEMA, Scheduling,
+    TaskLoad, TrialPlan, Turns, Work, Workload, held, keys,
 };
 use crate::file::{self, Faults, Format, Node, Table};
 use crate::{Duration, InputErrors, Machine, Threshold};
@@ -144,6 +144,7 @@ fn together(top: &Node<'_>, experiment: &Experiment, faults: &mut Faults<'_>) {
         for (at, trial) in experiment.trials.iter().enumerate() {
             let fault = cells::own_fault(experiment, trial)
                 .or_else(|| cells::machine_fault(experiment, trial))
+                .or_else(|| experiment.stage_fault(trial))
                 .or_else(|| set_fault(experiment, trial))
                 .or_else(|| held::fault(experiment.tasks.as_ref()?, trial));
             if let Some((what, fix)) = fault.filter(|_| faults.is_whole(&place(at))) {
@@ -216,6 +217,7 @@ fn workload(top: &Node<'_>, keep: Keep, faults: &mut Faults<'_>) -> (Workload, O
             pacing: Pacing::Periodic,
             deadline: None,
             program: None,
+            stage: ExecutionStage::InBand,
         };
         return (unknown, None);
     };
@@ -293,8 +295,13 @@ fn workload(top: &Node<'_>, keep: Keep, faults: &mut Faults<'_>) -> (Workload, O
         pacing,
         deadline: table.time("deadline"),
         program,
+        stage: stage(&table).unwrap_or_default(),
     };
     (workload, None)
+}
+
+fn stage(table: &Node<'_>) -> Option<ExecutionStage> {
+    table.choice("stage", &ExecutionStage::NAMES)
 }
 
 fn scheduling(top: &Node<'_>, faults: &mut Faults<'_>) -> Scheduling {

@@ -366,6 +366,7 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                         },
                         deadline: periodic.then_some(Duration::from_ns(period)),
                         program: None,
+                        stage: crate::ExecutionStage::InBand,
                     },
                     keep: interval.map_or(Keep::Samples, |ns| Keep::Histograms {
                         interval: Duration::from_ns(ns),
@@ -403,6 +404,7 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                                     loads,
                                     period: period.map(Duration::from_ns),
                                     jobs,
+                                    stage: isolate.then_some(crate::ExecutionStage::InBand),
                                     isolate,
                                     cpus,
                                     per_cpu,

@@ -23,7 +23,7 @@ rootless_user = "ann"
 machine = { board = "q35", vcpus = 2, memory = "1GiB", kernel = "linux-image-amd64", accel = "tcg", helpers = { class = "idle", cpus = [0] } }
 until = ["latency.p99 < 1ms"]
 counters = "window"
-workload = { kind = "mac", steps = 9, jobs = 7, period = "2ms", pacing = "periodic", deadline = "1ms" }
+workload = { kind = "mac", steps = 9, jobs = 7, period = "2ms", pacing = "periodic", deadline = "1ms", stage = "inband" }
 scheduling = { class = "fifo", priority = 70, cpus = [1, 2] }
 [[trial]]
 name = "one"
@@ -31,6 +31,7 @@ cells = ["bare", { engine = "crun", name = "c", steps = 5, period = "3ms", deadl
 loads = ["cpu", { kind = "custom", name = "own", form = "program", command = ["true"], cpus = [0] }]
 period = "5ms"
 jobs = 3
+stage = "oob"
 isolate = true
 cpus = [3]
 per_cpu = true

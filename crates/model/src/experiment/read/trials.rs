@@ -79,6 +79,7 @@ fn trial(table: &Node<'_>, faults: &mut Faults<'_>) -> TrialPlan {
         loads,
         period: table.time("period"),
         jobs: table.count("jobs"),
+        stage: super::stage(table),
         isolate: table.boolean("isolate"),
         // Utilisation of the competing cells, written as a fraction of a cpu.
         competitors: table.number("competitors").map_or(0, |share| {

@@ -24,6 +24,7 @@ pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut 
         (&at, "capabilities", !rights.capabilities.is_empty()),
         (&at, "user", rights.user.is_some()),
         (&at, "devices", !rights.devices.is_empty()),
+        (&at, "evl", rights.evl),
         (&at, "mounts", !rights.mounts.is_empty()),
         (&at, "tmpfs", !rights.tmpfs.is_empty()),
     ];

@@ -11,7 +11,9 @@ use super::top::list;
 use crate::Enforcer;
 use crate::file::Faults;
 use crate::mission::machine::resolve;
-use crate::mission::{Cell, Image, KernelBounds, Latency, Machine, Mission, PathKind, Place};
+use crate::mission::{
+    Cell, Image, KernelBounds, Latency, Machine, Mission, PathKind, Place, Rights,
+};
 
 /// Reports the things that the mission names and the machine does not have.
 pub(in crate::mission) fn check(
@@ -223,6 +225,16 @@ impl Check<'_, '_> {
             let at = place.key("devices").item(index).key("path");
             if is_below(&device.path, "/dev") {
                 self.path(&device.path, &at, "device", &[PathKind::Device]);
+            }
+        }
+        if cell.rights.evl {
+            for path in Rights::OF_EVL {
+                self.path(
+                    Path::new(path),
+                    &place.key("evl"),
+                    "device",
+                    &[PathKind::Device],
+                );
             }
         }
         for (index, mount) in cell.rights.mounts.iter().enumerate() {

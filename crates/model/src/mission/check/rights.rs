@@ -89,6 +89,14 @@ fn devices(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
             let fix = "no guarantee would hold then; remove it and do this outside the cells";
             faults.report(&place, &["path"], what, fix);
         }
+        if is_below(path, "/dev/evl") {
+            let what = format!(
+                "through `{}` its threads could take FIFO at any priority, and time that no budget sees",
+                path.display()
+            );
+            let fix = "if that is meant, write `evl = true` in place of the device";
+            faults.report(&place, &["path"], what, fix);
+        }
         if seen.insert(path, index).is_some() {
             let what = format!("the device `{}` is given twice", path.display());
             faults.report(&place, &["path"], what, "name it once");

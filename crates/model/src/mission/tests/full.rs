@@ -91,6 +91,7 @@ status = "any"
 [cell.rights]
 network = "host"
 writable_root = true
+evl = true
 capabilities = ["CAP_NET_RAW"]
 seccomp = "cage"
 user = { uid = 1, gid = 2 }
