@@ -38,6 +38,7 @@ pub(super) fn mission(mission: &Mission, faults: &mut Faults<'_>) {
         restart(cell, &place.key("restart"), faults);
     }
     priorities::check(mission, faults);
+    priorities::out_of_band(mission, faults);
     shed::check(mission, faults);
 }
 

@@ -35,6 +35,46 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
     }
 }
 
+/// Threads out of band run before all of Linux, so nothing is guaranteed to a cell in band that shares a cpu with one that may have them.
+pub(super) fn out_of_band(mission: &Mission, faults: &mut Faults<'_>) {
+    let all = || mission.cells.iter().enumerate();
+    for (index, cell) in all().filter(|(_, cell)| cell.rights.evl) {
+        let others = all().filter(|(_, other)| !other.rights.evl && other.is_real_time());
+        for (beside, other) in others {
+            let places = (Place::cell(beside), Place::cell(index));
+            if faults.are_many() || !have_clear_cpus(&places, faults) {
+                return;
+            }
+            if let Some(whereabouts) = whereabouts(other, cell) {
+                let at = places.1.key("rights").key("evl");
+                let what = format!(
+                    "cells `{}` and `{}` {whereabouts}, and the latter's threads out of band run before all of Linux",
+                    other.name, cell.name
+                );
+                let fix = "give each `cpus` of its own, or the first class = \"other\"";
+                faults.report_at(&at, what, fix);
+                break;
+            }
+        }
+    }
+}
+
+/// Nothing is wrong with the cpus of two cells.
+fn have_clear_cpus(places: &(Place, Place), faults: &Faults<'_>) -> bool {
+    faults.is_clear(&places.0.key("cpus")) && faults.is_clear(&places.1.key("cpus"))
+}
+
+/// How two cells meet, a clause; `None`: they share no cpu.
+fn whereabouts(first: &Cell, second: &Cell) -> Option<String> {
+    if first.cpus.is_empty() || second.cpus.is_empty() {
+        return Some("may be placed on the same cpu".to_owned());
+    }
+    let shared: Vec<u32> = (first.cpus.iter().copied())
+        .filter(|cpu| second.cpus.contains(cpu))
+        .collect();
+    (!shared.is_empty()).then(|| format!("share cpu {}", list(&shared)))
+}
+
 /// SCHED_DEADLINE has no priorities.
 fn of_deadline(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
     let what = "SCHED_DEADLINE threads have no priority";
@@ -100,20 +140,11 @@ fn collision(
     faults: &mut Faults<'_>,
 ) {
     let places = (Place::cell(before), Place::cell(index));
-    if !faults.is_clear(&places.0.key("cpus")) || !faults.is_clear(&places.1.key("cpus")) {
+    if !have_clear_cpus(&places, faults) {
         return;
     }
-    let shared: Vec<u32> = (first.cpus.iter().copied())
-        .filter(|cpu| second.cpus.contains(cpu))
-        .collect();
-    let placed = !first.cpus.is_empty() && !second.cpus.is_empty();
-    if placed && shared.is_empty() {
+    let Some(whereabouts) = whereabouts(first, second) else {
         return;
-    }
-    let whereabouts = if placed {
-        format!("share cpu {}", list(&shared))
-    } else {
-        "may be placed on the same cpu".to_owned()
     };
     let said = places.1.key("priorities");
     let line = faults.line(&places.0);

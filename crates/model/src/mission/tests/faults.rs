@@ -390,3 +390,29 @@ fn too_much_is_refused_without_trouble() {
     assert_eq!(found.len(), Limits::FAULTS + 1);
     assert!(found.iter().any(|fault| fault.contains("c0 -> c1 -> ")));
 }
+
+#[test]
+fn a_cell_out_of_band_shares_no_cpu_with_one_in_band_that_has_a_guarantee() {
+    let cell = LEAST.split_once("[[cell]]").unwrap().1;
+    let found = |first: &str, second: &str| {
+        let other = cell.replace("\"control\"", "\"other\"");
+        let rights = "[cell.rights]\nevl = true\n";
+        let text = format!("{LEAST}{first}\n[[cell]]{other}{second}\n{rights}");
+        parse(&text).err().unwrap_or_default()
+    };
+    let apart = "give each `cpus` of its own, or the first class = \"other\"";
+    for (first, second, whereabouts) in [
+        ("", "", "may be placed on the same cpu"),
+        ("cpus = [1]", "", "may be placed on the same cpu"),
+        ("cpus = [0, 1]", "cpus = [1, 2]", "share cpu 1"),
+    ] {
+        let found = found(first, second);
+        let sentence = format!(
+            "cells `control` and `other` {whereabouts}, and the latter's threads out of band run before all of Linux; {apart}"
+        );
+        assert!(found.ends_with(&sentence), "{found}");
+    }
+    assert_eq!(found("cpus = [1]", "cpus = [2]"), "");
+    let best_effort = found("class = \"other\"", "");
+    assert!(!best_effort.contains("out of band"), "{best_effort}");
+}

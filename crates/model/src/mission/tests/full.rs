@@ -109,11 +109,13 @@ name = "guest"
 image = { reference = "localhost/guest:1" }
 engine = "podman"
 when_shed = "stop"
+cpus = [2]
 reservation = { budget = "1ms", period = "10ms" }
 
 [[cell]]
 name = "eyes"
 image = { bundle = "bundles/eyes" }
+cpus = [2]
 criticality = "hi"
 reservation = { budget = "1ms", period = "10ms" }
 
@@ -121,7 +123,8 @@ reservation = { budget = "1ms", period = "10ms" }
 name = "ears"
 image = { binary = "bin/ears" }
 engine = "qemu"
-machine = { board = "pvh", vcpus = 2, memory = "256MiB", kernel = "linux-image-amd64", accel = "tcg", helpers = { class = "idle", cpus = [1] } }
+cpus = [2]
+machine = { board = "pvh", vcpus = 2, memory = "256MiB", kernel = "linux-image-amd64", accel = "tcg", helpers = { class = "idle", cpus = [2] } }
 reservation = { budget = "1ms", period = "10ms" }
 
 [[cell.health]]

@@ -217,7 +217,6 @@ fn cell(dice: &mut Dice<'_>, mission: &Mission, high: &[bool], index: usize) -> 
         rights.devices.clear();
         rights.mounts.clear();
         rights.tmpfs.clear();
-        rights.evl = false;
     } else {
         env = environment(dice);
         workdir = dice.flip().then(|| PathBuf::from("/work dir"));
@@ -427,7 +426,7 @@ fn rights(dice: &mut Dice<'_>) -> Rights {
                 access: dice.one(&Access::NAMES),
             })
             .collect(),
-        evl: dice.flip(),
+        evl: false,
         mounts: (0..dice.roll(3))
             .map(|number| Mount {
                 source: PathBuf::from(["here", "/srv/there"][dice.roll(2)]),
