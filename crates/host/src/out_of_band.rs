@@ -47,4 +47,9 @@ mod tests {
         }
         assert_eq!(threads_in(&root), BTreeSet::from([812]));
     }
+
+    #[test]
+    fn a_right_to_run_out_of_band_gives_the_devices_that_a_thread_opens() {
+        assert_eq!(model::mission::Rights::OF_EVL, evl::NODES);
+    }
 }

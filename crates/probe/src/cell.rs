@@ -13,9 +13,10 @@ use crate::args::{BarrierKind, ClassBy, ProbeArgs};
 use crate::control::{GO, Slot, Stage, State};
 use crate::count::{CountedSheet, Meter};
 use crate::map::{ControlMap, Map};
-use crate::measure::{self, InBand, Plan, Recorder, Sheet, Sleep, Tally};
+use crate::measure::{self, Plan, Recorder, Sheet, Tally};
 use crate::program::{self, Endless, Program, Reporting, Started};
 use crate::ring::Ring;
+use crate::sleep::{InBand, Sleep};
 use crate::{arm, clock, futex};
 
 /// Exit code of a probe that could not arm itself; its slot says why.

@@ -236,7 +236,7 @@ mod tests {
             program: None,
         };
         let go_ns = clock::now();
-        let tally = measure::run(&plan, &measure::InBand, &mut sheet, go_ns, go_ns);
+        let tally = measure::run(&plan, &crate::sleep::InBand, &mut sheet, go_ns, go_ns);
         let header = Header {
             count: tally.executed.into(),
             planned: jobs.into(),

@@ -24,6 +24,7 @@ mod program;
 mod queens;
 mod ring;
 mod set;
+mod sleep;
 mod supply;
 mod work;
 

@@ -7,6 +7,7 @@ use crate::clock;
 use crate::control::Stage;
 use crate::map::Map;
 use crate::program::Program;
+use crate::sleep::Sleep;
 use crate::work::mac;
 
 /// The jobs to measure.
@@ -116,41 +117,6 @@ impl Recorder for Sheet<'_> {
 
     fn lost(&self) -> u32 {
         0
-    }
-}
-
-/// How the loop waits. Compiled into the loop for each kind.
-pub(crate) trait Sleep {
-    /// Until CLOCK_MONOTONIC reaches this instant, ns; not at all if it has passed.
-    fn until(&self, instant_ns: i64);
-    /// For so long.
-    fn period(&self, ns: i64);
-}
-
-/// By the calls of Linux.
-pub(crate) struct InBand;
-
-impl Sleep for InBand {
-    #[inline(always)]
-    fn until(&self, instant_ns: i64) {
-        clock::sleep_until(instant_ns);
-    }
-
-    #[inline(always)]
-    fn period(&self, ns: i64) {
-        clock::sleep_for(ns);
-    }
-}
-
-impl Sleep for evl::Thread {
-    #[inline(always)]
-    fn until(&self, instant_ns: i64) {
-        self.sleep_until(instant_ns);
-    }
-
-    #[inline(always)]
-    fn period(&self, ns: i64) {
-        self.sleep_until(clock::now() + ns);
     }
 }
 
@@ -450,7 +416,13 @@ mod tests {
         rehearse(&mut sheet);
         let go_ns = go_ns();
         clock::sleep_until(go_ns);
-        let tally = run(&plan, &InBand, &mut sheet, go_ns, clock::now());
+        let tally = run(
+            &plan,
+            &crate::sleep::InBand,
+            &mut sheet,
+            go_ns,
+            clock::now(),
+        );
         let mut header = sheet.read_header();
         assert_eq!(header.count, u64::from(tally.executed));
         header.skipped = u64::from(tally.skipped);
