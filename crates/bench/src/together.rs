@@ -210,7 +210,8 @@ impl Together<'_> {
 
     fn create(&self, member: &Member) -> Result<(), String> {
         let name = self.around.cell_name(&member.name);
-        let words = member.words.clone();
+        let mut words = member.words.clone();
+        words.extend(self.cells.held_words(member.slots.start));
         let spec = (self.around.stage)
             .spec(&name, EngineKind::Bare, None, words, rights(member.rtprio))
             .map_err(|error| error.to_string())?;

@@ -80,7 +80,47 @@ pub(crate) struct Time {
     pub nanoseconds: i64,
 }
 
+/// A request about the policy of threads on one cpu.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct PolicyRequest {
+    pub policy: i32,
+    pub cpu: i32,
+    /// Addresses of the request's own structure, and of that for the answer; 0: none.
+    pub asked: u64,
+    pub answer: u64,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct QuotaAsked {
+    pub operation: i32,
+    pub group: i32,
+    /// Percent of the period, and the most with what earlier periods left.
+    pub percent: i32,
+    pub peak: i32,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct QuotaAnswer {
+    pub group: i32,
+    pub percent: i32,
+    pub peak: i32,
+    /// Of all groups of the cpu, percent.
+    pub sum: i32,
+}
+
+pub(crate) const QUOTA_ADD: i32 = 0;
+pub(crate) const QUOTA_REMOVE: i32 = 1;
+pub(crate) const QUOTA_SET: i32 = 3;
+pub(crate) const QUOTA_GET: i32 = 4;
+
+/// Policies beside those of Linux.
+pub(crate) const SCHED_QUOTA: i32 = 44;
+
 pub(crate) const GET_COREINFO: u32 = request::<CoreInfo>(READ, b'C', 0);
+pub(crate) const SCHEDCTL: u32 = request::<PolicyRequest>(READ | WRITE, b'C', 1);
 pub(crate) const CLONE: u32 = request::<Clone>(READ | WRITE, b'f', 0);
 pub(crate) const SLEEP: u32 = request::<Time>(WRITE, b'c', 0);
 pub(crate) const SET_SCHEDPARAM: u32 = request::<Attributes>(WRITE, b'T', 1);
@@ -107,7 +147,9 @@ mod tests {
         assert_eq!(size_of::<Clone>(), 40);
         assert_eq!(size_of::<Attributes>(), 24);
         assert_eq!(size_of::<ThreadState>(), 56);
+        assert_eq!(size_of::<QuotaAnswer>(), 16);
         assert_eq!(GET_COREINFO, 0x8018_4300);
+        assert_eq!(SCHEDCTL, 0xc018_4301);
         assert_eq!(CLONE, 0xc028_6600);
         assert_eq!(SLEEP, 0x4010_6300);
         assert_eq!(SET_SCHEDPARAM, 0x4018_5401);
@@ -116,5 +158,39 @@ mod tests {
         assert_eq!(DETACH_SELF, 0x5407);
         assert_eq!(SET_MODE, 0xc004_5408);
         assert_eq!(CLEAR_MODE, 0xc004_5409);
+    }
+    /// The bytes that a C compiler writes for the same values.
+    #[test]
+    fn requests_about_policies_have_their_bytes() {
+        fn bytes<T>(of: &T) -> Vec<u8> {
+            // SAFETY: a structure without padding.
+            unsafe { std::slice::from_raw_parts((&raw const *of).cast(), size_of::<T>()) }.to_vec()
+        }
+        let request = PolicyRequest {
+            policy: SCHED_QUOTA,
+            cpu: 3,
+            asked: 0x1122,
+            answer: 0x3344,
+        };
+        let golden = [44, 0, 0, 0, 3, 0, 0, 0, 0x22, 0x11, 0, 0, 0, 0, 0, 0];
+        assert_eq!(bytes(&request)[..16], golden);
+        assert_eq!(bytes(&request)[16..], [0x44, 0x33, 0, 0, 0, 0, 0, 0]);
+        let set = QuotaAsked {
+            operation: QUOTA_SET,
+            group: 0x0102,
+            percent: 30,
+            peak: 40,
+        };
+        let golden = [3, 0, 0, 0, 2, 1, 0, 0, 30, 0, 0, 0, 40, 0, 0, 0];
+        assert_eq!(bytes(&set), golden);
+        let in_group = Attributes {
+            policy: SCHED_QUOTA,
+            priority: 80,
+            of_policy: [7, 0],
+        };
+        assert_eq!(
+            bytes(&in_group)[..12],
+            [44, 0, 0, 0, 80, 0, 0, 0, 7, 0, 0, 0]
+        );
     }
 }

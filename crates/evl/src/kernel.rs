@@ -38,7 +38,15 @@ pub enum EvlError {
         /// The kernel's answer.
         source: io::Error,
     },
-    /// The core refuses a request of an attached thread.
+    /// The quotas of one cpu are more than all of it.
+    #[error("the quotas of cpu {cpu} would be {sum} % of it, those of others among them")]
+    Overbooked {
+        /// The cpu.
+        cpu: u32,
+        /// All of them, percent.
+        sum: i32,
+    },
+    /// The core refuses a request.
     #[error("EVL refuses {what}: {source}")]
     Request {
         /// The request.
@@ -53,7 +61,10 @@ pub(crate) const LEVEL: &str = "to tell its level";
 pub(crate) const PRIORITY: &str = "its priority";
 pub(crate) const WARNINGS: &str = "to warn of switches";
 pub(crate) const STATE: &str = "the thread's state";
-const REQUESTS: [&str; 4] = [LEVEL, PRIORITY, WARNINGS, STATE];
+pub(crate) const GROUP: &str =
+    "the quota group (it must be there, on the cpu to which the thread is pinned)";
+pub(crate) const QUOTAS: &str = "a quota group";
+const REQUESTS: [&str; 6] = [LEVEL, PRIORITY, WARNINGS, STATE, GROUP, QUOTAS];
 
 impl EvlError {
     /// This error as a number, for a page that processes share.
@@ -67,6 +78,8 @@ impl EvlError {
             EvlError::Attach { source } => (1, errno(source)),
             EvlError::Device { path, source } => (8 + place(&NODES, path), errno(source)),
             EvlError::Request { what, source } => (16 + place(&REQUESTS, what), errno(source)),
+            // Not of a thread.
+            EvlError::Overbooked { .. } => (16 + place(&REQUESTS, QUOTAS), libc::EBUSY),
         };
         kind << 16 | cause
     }
@@ -85,7 +98,7 @@ impl EvlError {
                 source,
             },
             16..24 => EvlError::Request {
-                what: REQUESTS[(kind - 16).min(3)],
+                what: REQUESTS[(kind - 16).min(REQUESTS.len() - 1)],
                 source,
             },
             _ => EvlError::Attach { source },

@@ -9,11 +9,13 @@
 
 mod abi;
 mod kernel;
+mod quota;
 mod thread;
 
 pub use crate::abi::LEVELS;
 pub use crate::kernel::{CONTROL, Core, EvlError, NODES};
-pub use crate::thread::{CAUSES, State, Thread, causes, count_causes};
+pub use crate::quota::{GROUPS, Group, PERIOD_NS, Quota, Quotas, groups, listed, percent};
+pub use crate::thread::{CAUSES, Policy, State, Thread, causes, count_causes};
 
 /// The example of the README, so that it is tested.
 #[cfg(doctest)]

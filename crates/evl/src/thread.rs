@@ -48,6 +48,23 @@ pub struct State {
     pub cpu_ns: u64,
 }
 
+/// The policy of a thread out of band.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// By priority alone, 1 to 99.
+    Fifo {
+        /// The priority.
+        priority: u8,
+    },
+    /// By priority, as long as the quota of its group lasts.
+    Quota {
+        /// The priority, among all threads of EVL on the cpu.
+        priority: u8,
+        /// The number of a group of the cpu to which the thread is pinned.
+        group: i32,
+    },
+}
+
 /// The calling thread, attached. To be used by that thread only.
 #[derive(Debug)]
 pub struct Thread {
@@ -57,13 +74,13 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Attaches the calling thread with FIFO at this priority, 1 to 99, without a name. It is pinned, and the memory that it uses
-    /// locked, already; memory that its process maps from now on is locked as well, as the core demands. Until it detaches it has CAP_SYS_NICE, CAP_IPC_LOCK and CAP_SYS_RAWIO; Linux has it in FIFO at the same priority, also
-    /// afterwards.
+    /// Attaches the calling thread with this policy, without a name. It is pinned, and the memory that it uses locked, already; memory
+    /// that its process maps from now on is locked as well, as the core demands. Until it detaches it has CAP_SYS_NICE, CAP_IPC_LOCK and
+    /// CAP_SYS_RAWIO; Linux has it in FIFO at the same priority, also afterwards.
     ///
     /// # Errors
     /// [`EvlError`]; then it is not attached.
-    pub fn attach(priority: u8) -> Result<Thread, EvlError> {
+    pub fn attach(policy: Policy) -> Result<Thread, EvlError> {
         let core = Core::open()?;
         let clock = kernel::open(2)?;
         let factory = kernel::open(1)?;
@@ -79,18 +96,19 @@ impl Thread {
             clock,
             element,
         };
+        let (policy, priority, group, what) = match policy {
+            Policy::Fifo { priority } => (libc::SCHED_FIFO, priority, 0, kernel::PRIORITY),
+            Policy::Quota { priority, group } => (abi::SCHED_QUOTA, priority, group, kernel::GROUP),
+        };
         let wanted = abi::Attributes {
-            policy: libc::SCHED_FIFO,
+            policy,
             priority: i32::from(priority),
-            ..abi::Attributes::default()
+            of_policy: [i64::from(group), 0],
         };
         let set = thread.ask(abi::SET_SCHEDPARAM, &raw const wanted as usize);
         if let Err(source) = set {
             thread.detach();
-            return Err(EvlError::Request {
-                what: kernel::PRIORITY,
-                source,
-            });
+            return Err(EvlError::Request { what, source });
         }
         Ok(thread)
     }
@@ -175,7 +193,9 @@ mod tests {
         if std::path::Path::new(crate::CONTROL).exists() {
             return;
         }
-        let said = Thread::attach(50).unwrap_err().to_string();
+        let said = Thread::attach(Policy::Fifo { priority: 50 })
+            .unwrap_err()
+            .to_string();
         assert!(said.starts_with("/dev/evl/control: No such file"), "{said}");
     }
 

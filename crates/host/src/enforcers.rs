@@ -87,6 +87,9 @@ pub fn here(root: &Root, enforcer: Enforcer) -> Result<String> {
                 top.display()
             )
         }),
+        Enforcer::EvlQuota => evl_quota(root).map(|()| {
+            "quota groups of EVL, which threads out of band enter by themselves; all have a period of 1 s".to_owned()
+        }),
         Enforcer::CpusetOnly => {
             Ok("affinity and cpusets, which every kernel has; no budget is enforced".to_owned())
         }
@@ -155,6 +158,23 @@ pub fn freezer(root: &Root) -> Result<PathBuf> {
     };
     has.then_some(top)
         .ok_or_else(|| "cgroup v2 has no freezer, which needs Linux 5.2 or later".into())
+}
+
+/// Checks that EVL has quotas.
+///
+/// # Errors
+/// The missing part, a clause.
+pub fn evl_quota(root: &Root) -> Result<()> {
+    const PERIOD: &str = "/sys/class/evl/control/quota";
+    match root.read_number::<u64>(PERIOD) {
+        Ok(::evl::PERIOD_NS) => Ok(()),
+        Ok(other) => Err(format!(
+            "{PERIOD} was changed to {other} ns, and whether the core follows it is not known; write {} there",
+            ::evl::PERIOD_NS
+        )
+        .into()),
+        Err(_) => Err("this kernel has no EVL with quotas (CONFIG_EVL_SCHED_QUOTA)".into()),
+    }
 }
 
 /// " of 4000 us", if it is known.

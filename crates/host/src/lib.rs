@@ -16,6 +16,7 @@ pub mod doctor;
 pub mod enforcers;
 pub mod epoll;
 mod error;
+pub mod evl_quota;
 pub mod fair_server;
 pub mod file;
 pub mod fix;

@@ -21,6 +21,9 @@ pub enum Enforcer {
     /// A thread that runs before all cells and thaws and freezes their groups by the clock, `cgroup.freeze` of cgroup v2: a
     /// budget for the whole cell on each of its cpus.
     Freezer,
+    /// Quota groups of EVL, for threads that run out of band: a percentage of EVL's period for the whole cell on each of its cpus. A thread
+    /// enters its group by itself, and could leave it.
+    EvlQuota,
     /// Cpus of their own and nothing else: no budget is enforced.
     CpusetOnly,
 }
@@ -45,13 +48,24 @@ impl Enforcer {
         Enforcer::Deadline,
         Enforcer::Hcbs,
         Enforcer::Freezer,
+        Enforcer::EvlQuota,
         Enforcer::CpusetOnly,
     ];
 
-    /// Those that hold the cells of a mission, the best first.
+    /// Those that hold the cells of a mission, the best first: one that is not in [`Enforcer::OF_CHOICE`] is taken only by its name.
     ///
     /// Those by which the kernel holds whole cells come first, then those thread by thread; no kernel has both mechanisms for whole cells.
     pub const OF_MISSIONS: &'static [Enforcer] = &[
+        Enforcer::RtCgroup,
+        Enforcer::Hcbs,
+        Enforcer::Deadline,
+        Enforcer::Freezer,
+        Enforcer::CpusetOnly,
+        Enforcer::EvlQuota,
+    ];
+
+    /// Those among which timecell chooses where the mission names none, in the same order.
+    pub const OF_CHOICE: &'static [Enforcer] = &[
         Enforcer::RtCgroup,
         Enforcer::Hcbs,
         Enforcer::Deadline,
@@ -73,6 +87,16 @@ impl Enforcer {
         Enforcer::Deadline,
         Enforcer::Hcbs,
         Enforcer::Freezer,
+    ];
+
+    /// Those whose supply `bench supply` measures: with those of [`Enforcer::OF_BENCH`], which it measures unasked, those that hold threads
+    /// out of band.
+    pub const OF_SUPPLY: &'static [Enforcer] = &[
+        Enforcer::RtCgroup,
+        Enforcer::Deadline,
+        Enforcer::Hcbs,
+        Enforcer::Freezer,
+        Enforcer::EvlQuota,
     ];
 
     /// Those that divide a machine among the cells in `bench scale`.
@@ -98,6 +122,11 @@ impl Enforcer {
             Enforcer::Freezer => Description {
                 name: "freezer",
                 summary: "Budgets by the clock and the freezer, cgroup.freeze of cgroup v2",
+                classes: &[CellClass::Fifo],
+            },
+            Enforcer::EvlQuota => Description {
+                name: "evl-quota",
+                summary: "Quota groups of EVL, for threads out of band",
                 classes: &[CellClass::Fifo],
             },
             Enforcer::CpusetOnly => Description {
@@ -142,7 +171,15 @@ impl Enforcer {
     /// Whether a cell that does not use up its budget runs as if nothing held it, so that budgets can be ample. SCHED_DEADLINE
     /// and its servers order cells by their periods instead.
     pub const fn has_ample_budgets(self) -> bool {
-        matches!(self, Enforcer::RtCgroup | Enforcer::Freezer)
+        matches!(
+            self,
+            Enforcer::RtCgroup | Enforcer::Freezer | Enforcer::EvlQuota
+        )
+    }
+
+    /// Whether it holds threads out of band only, which enter their group by themselves: cells with `rights.evl`.
+    pub const fn is_out_of_band(self) -> bool {
+        matches!(self, Enforcer::EvlQuota)
     }
 
     /// Whether it holds a cgroup v2 group around the cell's own, which must then exist.
@@ -154,7 +191,7 @@ impl Enforcer {
     pub const fn is_of_the_kernel(self) -> bool {
         matches!(
             self,
-            Enforcer::RtCgroup | Enforcer::Deadline | Enforcer::Hcbs
+            Enforcer::RtCgroup | Enforcer::Deadline | Enforcer::Hcbs | Enforcer::EvlQuota
         )
     }
 

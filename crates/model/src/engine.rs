@@ -30,6 +30,8 @@ pub enum EngineKind {
     Docker,
     /// A virtual machine that QEMU runs.
     Qemu,
+    /// A partition of the machine beside Linux, which the Jailhouse hypervisor holds.
+    Jailhouse,
 }
 
 /// The process that an engine keeps beside each cell and that belongs to this cell alone, so that it can die without it.
@@ -97,7 +99,7 @@ macro_rules! those {
 
 impl EngineKind {
     /// Every engine, in the order in which tables list them.
-    pub const ALL: [EngineKind; 8] = [
+    pub const ALL: [EngineKind; 9] = [
         EngineKind::Bare,
         EngineKind::Embedded,
         EngineKind::Crun,
@@ -106,7 +108,11 @@ impl EngineKind {
         EngineKind::PodmanRootless,
         EngineKind::Docker,
         EngineKind::Qemu,
+        EngineKind::Jailhouse,
     ];
+
+    /// Those whose cells are measured, in the same order.
+    pub const OF_BENCH: &'static [EngineKind] = those!(|kind| !kind.is_partition());
 
     /// The engines of missions, in the same order.
     pub const OF_MISSIONS: &'static [EngineKind] = those!(|kind| kind.no_missions().is_none());
@@ -186,6 +192,14 @@ impl EngineKind {
                 creation_ns: 6_000_000_000,
                 ..OCI
             },
+            EngineKind::Jailhouse => Description {
+                name: "jailhouse",
+                summary: "A partition beside Linux, by Jailhouse",
+                images: &[ImageKind::Inmate],
+                helper: Helper::Always,
+                creation_ns: 500_000_000,
+                ..OCI
+            },
         }
     }
 
@@ -240,6 +254,11 @@ impl EngineKind {
         matches!(self, EngineKind::Qemu)
     }
 
+    /// Whether its cells run beside Linux, on cpus and in memory that Linux does not have meanwhile.
+    pub const fn is_partition(self) -> bool {
+        matches!(self, EngineKind::Jailhouse)
+    }
+
     /// The typical time from the request to the start of the payload, ns; only used for the first estimate of a run's
     /// length.
     pub const fn creation_ns(self) -> i64 {
@@ -261,15 +280,17 @@ impl fmt::Display for EngineKind {
 impl FromStr for EngineKind {
     type Err = String;
 
-    /// Reads a name; the error is a sentence that lists the names, nearest first.
+    /// Reads the name of one whose cells are measured; the error is a sentence that lists these names, nearest first.
     fn from_str(text: &str) -> Result<EngineKind, String> {
-        EngineKind::ALL
-            .into_iter()
+        (EngineKind::OF_BENCH.iter().copied())
             .find(|kind| kind.name() == text)
             .ok_or_else(|| {
                 let all = "the engines are";
-                let (what, fix) =
-                    unknown("engine", text, all, &EngineKind::ALL.map(EngineKind::name));
+                let names: Vec<&str> = EngineKind::OF_BENCH
+                    .iter()
+                    .map(|kind| kind.name())
+                    .collect();
+                let (what, fix) = unknown("engine", text, all, &names);
                 format!("{what}; {fix}")
             })
     }

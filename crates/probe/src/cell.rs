@@ -137,7 +137,11 @@ pub(crate) fn live(
     // Where it was placed: a thread that has attached is not moved any more.
     let oob = (args
         .oob
-        .then(|| evl::Thread::attach(args.fifo.unwrap_or(1)))
+        .then(|| {
+            evl::Thread::attach(evl::Policy::Fifo {
+                priority: args.fifo.unwrap_or(1),
+            })
+        })
         .transpose())
     .map_err(of_evl)?;
     // Once it is in the class that the program inherits.
@@ -301,7 +305,7 @@ fn wait_until(instant_ns: i64, oob: Option<&evl::Thread>) {
     }
 }
 
-fn of_evl(error: evl::EvlError) -> (Stage, i32) {
+pub(crate) fn of_evl(error: evl::EvlError) -> (Stage, i32) {
     (Stage::Evl, error.to_number())
 }
 

@@ -20,7 +20,7 @@ use crate::cell::{attend, farewell, report, wait_while};
 use crate::control::{GO, Slot, Stage, State};
 use crate::crowd::Crowd;
 use crate::map::{ControlMap, Map, preallocated};
-use crate::{EXIT_BAD_ARGS, arm, clock};
+use crate::{EXIT_BAD_ARGS, arm, clock, oob};
 
 /// Gaps that a file has room for: ten times those of a minute on a restless virtual machine.
 const CAPACITY: u64 = 1 << 18;
@@ -60,6 +60,8 @@ pub struct SupplyArgs {
     pub class: SpinClass,
     /// Threads of FIFO that want the cpu when it does, one step less urgent; only with FIFO of 2 and more.
     pub beside: u32,
+    /// The quota group of EVL in which it runs, out of band; only with FIFO and nothing beside. `None`: it runs in band.
+    pub group: Option<i32>,
     /// Its cpus; one for FIFO.
     pub cpus: Vec<u32>,
     /// Length of each stretch and, within `grid_ns`, the instant at which it begins, ns.
@@ -83,7 +85,7 @@ impl SupplyArgs {
                 period_ns,
             } => format!("deadline={budget_ns},{period_ns}"),
         };
-        vec![
+        let mut words = vec![
             "probe".to_owned(),
             "supply".to_owned(),
             format!("control={}", self.control),
@@ -95,7 +97,9 @@ impl SupplyArgs {
             format!("stretches={}", stretches.join(",")),
             format!("rest={}", self.rest_ns),
             format!("grid={}", self.grid_ns),
-        ]
+        ];
+        words.extend(self.group.map(|group| format!("group={group}")));
+        words
     }
 
     /// Reads the words behind `timecell probe supply`.
@@ -109,6 +113,7 @@ impl SupplyArgs {
             gaps: String::new(),
             class: SpinClass::Fifo { priority: 0 },
             beside: 0,
+            group: None,
             cpus: Vec::new(),
             stretches: Vec::new(),
             rest_ns: 0,
@@ -133,6 +138,7 @@ impl SupplyArgs {
                     };
                 }
                 "beside" => args.beside = value.parse().map_err(|_| bad())?,
+                "group" => args.group = Some(value.parse().map_err(|_| bad())?),
                 "cpus" => args.cpus = host::cpus::parse_list(value).map_err(|_| bad())?,
                 "stretches" => {
                     args.stretches = (value.split(','))
@@ -154,6 +160,8 @@ impl SupplyArgs {
             && args.rest_ns >= 0
             && args.grid_ns > 0;
         let alone = args.beside == 0 || args.crowds_class().is_some();
+        let is_fifo = matches!(args.class, SpinClass::Fifo { .. });
+        let alone = alone && (args.group.is_none() || (is_fifo && args.beside == 0));
         if !whole || !within || !alone {
             return Err(ArgsError(format!(
                 "supply needs `fifo=` or `deadline=`, `cpus=`, `grid=` and 1 to {MOST_STRETCHES} `stretches=`; `beside=` needs \
@@ -325,6 +333,7 @@ fn live(args: &SupplyArgs, control: &ControlMap, slot: &Slot) -> Result<(), (Sta
     report(control, slot, State::Present);
     wait_while(&slot.permit, |permit| permit == 0)?;
     take(args)?;
+    let thread = oob::in_group(args.group, args.class)?;
     let crowd = crowd(args)?;
     let (policy, priority) = arm::class_got();
     (sheet.header.policy, sheet.header.priority) = (policy, priority);
@@ -337,8 +346,11 @@ fn live(args: &SupplyArgs, control: &ControlMap, slot: &Slot) -> Result<(), (Sta
         return Err((Stage::Abandoned, libc::ECANCELED));
     }
     let go_ns = control.head().go_ns.load(Acquire);
-    stretches(args, &mut sheet, &crowd, go_ns, slot);
+    stretches(args, &mut sheet, (&crowd, thread.as_ref()), go_ns, slot);
     drop(crowd);
+    if let Some(thread) = thread {
+        thread.detach();
+    }
     let _ = arm::take_class(&Class::Other);
     report(control, slot, State::Done);
     farewell(control);
@@ -369,7 +381,13 @@ fn take(args: &SupplyArgs) -> Result<(), (Stage, i32)> {
     set_class_when_free(0, &class, GIVEN_BACK).map_err(|error| (Stage::Class, error.errno()))
 }
 
-fn stretches(args: &SupplyArgs, sheet: &mut Sheet<'_>, crowd: &Crowd, go_ns: i64, slot: &Slot) {
+fn stretches(
+    args: &SupplyArgs,
+    sheet: &mut Sheet<'_>,
+    (crowd, thread): (&Crowd, Option<&evl::Thread>),
+    go_ns: i64,
+    slot: &Slot,
+) {
     let mut earliest = go_ns;
     let before = arm::usage();
     for (place, &(length_ns, at_ns)) in args.stretches.iter().enumerate() {
@@ -377,9 +395,11 @@ fn stretches(args: &SupplyArgs, sheet: &mut Sheet<'_>, crowd: &Crowd, go_ns: i64
         clock::sleep_until(next_at(earliest, at_ns, args.grid_ns));
         crowd.spin();
         let cpu_first = arm::current_cpu();
-        let billed = clock::thread_cpu_time();
+        // Asking its state takes a thread of EVL out of band again, after the sleep.
+        let billed_so_far = || thread.map_or_else(clock::thread_cpu_time, oob::cpu_ns);
+        let billed = billed_so_far();
         let (begin_ns, end_ns, readings) = spin(sheet, length_ns, sheet.header.least_gap_ns);
-        let billed = clock::thread_cpu_time() - billed;
+        let billed = billed_so_far() - billed;
         crowd.rest();
         if place == 0 {
             slot.started_ns.store(begin_ns, Release);
@@ -422,6 +442,7 @@ mod tests {
             gaps: dir.join("gaps").display().to_string(),
             class: SpinClass::Fifo { priority: 1 },
             beside: 0,
+            group: None,
             cpus: vec![host::cpus::default_rt_cpu()],
             stretches: vec![(2_000_000, 0), (1_000_000, 700_000)],
             rest_ns: 500_000,
@@ -456,6 +477,19 @@ mod tests {
             SupplyArgs::from_words(&crowded.to_words()[2..]),
             Ok(crowded)
         );
+        let grouped = SupplyArgs {
+            group: Some(3),
+            ..args(dir)
+        };
+        let words = grouped.to_words()[2..].to_vec();
+        assert_eq!(SupplyArgs::from_words(&words), Ok(grouped));
+        let beside = words
+            .iter()
+            .map(|word| word.replace("beside=0", "beside=1"));
+        let beside: Vec<String> = beside
+            .map(|word| word.replace("fifo=1", "fifo=2"))
+            .collect();
+        assert!(SupplyArgs::from_words(&beside).is_err());
         let good = args(dir).to_words()[2..].to_vec();
         for (from, to) in [
             ("fifo=1", "fifo=0"),
@@ -496,7 +530,7 @@ mod tests {
         let barrier = Barrier::create(Path::new(&args.control), 1).unwrap();
         let go_ns = clock::now();
         let crowd = Crowd::of(1, &Class::Other).unwrap();
-        stretches(&args, &mut sheet, &crowd, go_ns, barrier.slot(0));
+        stretches(&args, &mut sheet, (&crowd, None), go_ns, barrier.slot(0));
         let read = gaps::read(Path::new(&args.gaps)).unwrap();
         assert_eq!((read.header.complete, read.header.merged), (1, 0));
         assert_eq!(read.stretches.len(), 2);

@@ -2,13 +2,13 @@
 
 use std::cell::RefCell;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use analysis::linux::{Bandwidth, DeadlineLimits, RootDomain};
 use engine::app::{self, AppSpec, Bind, Tmpfs};
 use host::root::Root;
 use host::{caps, cpus, enforcers, fair_server, hcbs, rtgroup};
-use model::mission::{Cell, KernelBounds, Machine, Mission, MissionFile, PathKind, Way};
+use model::mission::{Cell, KernelBounds, Machine, Mission, MissionFile, Partition, PathKind, Way};
 use model::{EngineKind, Requirement};
 
 use crate::admit::{Facts, KeptCpu, MachineMemory, RtRoom, RtShare, ServerRoom};
@@ -97,6 +97,16 @@ impl Machine for Here {
 
     fn least_memory(&self, cell: &Cell, program: &Path) -> Option<u64> {
         app::least_memory(&cell.machine, program)
+    }
+
+    fn refuses_partition(
+        &self,
+        cell: &Cell,
+        partition: &Partition,
+        system: &Path,
+        files: &[(PathBuf, u64)],
+    ) -> Vec<String> {
+        app::refuses_partition(&cell.name, partition, system, files)
     }
 
     fn refuses_image(&self, cell: &Cell, image: &Path) -> Option<String> {
@@ -194,6 +204,7 @@ impl Here {
             },
             kept_cpus: kept_cpus(None),
             freezer: self.freezer(),
+            evl_quota: enforcers::evl_quota(&self.root).map_err(|why| why.to_string()),
             memory: self.memory(),
             real_time: may_be_real_time(),
             supervisor: self.supervisor(),

@@ -52,6 +52,16 @@ pub fn controllers_of(mission: &str) -> String {
     format!("{}{mission}", host::isolate::CONTROLLERS_PREFIX)
 }
 
+/// The owner of a mission's quota groups of EVL.
+pub fn quotas_of(mission: &str) -> String {
+    format!("{GROUPS_PREFIX}{mission}")
+}
+
+/// The mission of this owner ([`quotas_of`]); `None`: it is no mission's.
+pub fn mission_of_quotas(owner: &str) -> Option<&str> {
+    owner.strip_prefix(GROUPS_PREFIX)
+}
+
 /// The directory in memory of the keeper that holds a mission's cells with the freezer.
 pub fn freezer_of(mission: &str) -> String {
     format!("{FREEZER_PREFIX}{mission}")

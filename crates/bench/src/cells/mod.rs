@@ -148,6 +148,13 @@ impl<'a> Cells<'a> {
         Ok(())
     }
 
+    /// What the program of the cell at `slot` is told by its holder.
+    pub(crate) fn held_words(&self, slot: usize) -> Vec<String> {
+        let holds = lock(&self.holds);
+        let own = holds.iter().filter(|(held, _)| *held == slot);
+        own.flat_map(|(_, held)| held.words()).collect()
+    }
+
     /// Adds a cell whose threads have these slots and watches it from now on. Returns its pid.
     pub(crate) fn add(&self, slots: Range<usize>, cell: Box<dyn Cell>) -> i32 {
         let (first, pid) = (slots.start, cell.pid());

@@ -154,6 +154,11 @@ pub(crate) trait Held: Send {
         Err("its enforcer holds whole processes".to_owned())
     }
 
+    /// What its program is told, so that its threads enter their group by themselves.
+    fn words(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The budget is held from now on at the latest.
     fn begin(&self) -> Result<(), String> {
         Ok(())

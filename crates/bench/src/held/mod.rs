@@ -1,6 +1,7 @@
 //! Holding a cell to its budget while it is measured: one file for each enforcer, and a line in [`ALL`]. Studies use it.
 
 mod deadline;
+mod evl_quota;
 mod freezer;
 mod hcbs;
 mod holder;
@@ -14,12 +15,13 @@ pub(crate) use holder::{
     Held, Holder, Names, Spot, class_of, enter, group_name, per_second_us, together_us,
 };
 
-/// Those of [`Enforcer::OF_BENCH`].
-const ALL: [&dyn Holder; 4] = [
+/// Those of [`Enforcer::OF_SUPPLY`].
+const ALL: [&dyn Holder; 5] = [
     &rt_cgroup::RtCgroup,
     &deadline::Deadline,
     &hcbs::Hcbs,
     &freezer::Freezer,
+    &evl_quota::EvlQuota,
 ];
 
 /// The holder of this enforcer; `None`: no study can hold a cell by it.
@@ -87,7 +89,7 @@ mod tests {
     #[test]
     fn every_enforcer_of_the_studies_has_its_file() {
         let all: Vec<Enforcer> = ALL.iter().map(|one| one.enforcer()).collect();
-        assert_eq!(all, Enforcer::OF_BENCH);
+        assert_eq!(all, Enforcer::OF_SUPPLY);
         assert!(by(Enforcer::CpusetOnly).is_none());
     }
 }

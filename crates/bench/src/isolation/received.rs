@@ -92,6 +92,7 @@ impl Received<'_> {
                 gaps: format!("/cell/{place}.gaps"),
                 class: self.spin_class(place),
                 beside: 0,
+                group: None,
                 cpus: domain.cpus.clone(),
                 stretches: vec![(self.setting.received_ns, 0)],
                 rest_ns: 0,

@@ -113,10 +113,7 @@ pub(super) fn find(wanted: &SeriesOptions, with_machines: bool) -> Found {
         subjects: Vec::new(),
         needs: Needs::default(),
     };
-    for kind in EngineKind::ALL
-        .into_iter()
-        .filter(|kind| wanted.wants(*kind))
-    {
+    for kind in (EngineKind::OF_BENCH.iter().copied()).filter(|kind| wanted.wants(*kind)) {
         if kind.is_machine() && with_machines {
             let subjects = machines(&mut found.needs)
                 .into_iter()

@@ -340,7 +340,7 @@ fn manager_ways(options: &SeriesOptions, ways: &mut Ways) {
     let engine_options = engine::Options {
         rootless_user: options.rootless_user.clone(),
     };
-    for kind in (EngineKind::ALL.into_iter()).filter(|kind| options.wants(*kind)) {
+    for kind in (EngineKind::OF_BENCH.iter().copied()).filter(|kind| options.wants(*kind)) {
         for form in engine::forms(kind) {
             let mut needs = engine::by_kind(kind, &engine_options).requirements();
             needs.extend(engine::network_needs(kind, form.network));

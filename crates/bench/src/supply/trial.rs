@@ -66,6 +66,7 @@ impl Trial<'_> {
             gaps: "/cell/gaps".to_owned(),
             class: self.spin_class(),
             beside: self.beside(),
+            group: None,
             cpus: self.cpus(),
             stretches: laid.each,
             rest_ns: laid.rest_ns,

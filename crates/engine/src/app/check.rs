@@ -169,7 +169,7 @@ fn looked_up(image: &Image) -> Result<Looked> {
                 ..Looked::default()
             }
         }
-        Image::Binary(_) | Image::Reference(_) => Looked::default(),
+        Image::Binary(_) | Image::Reference(_) | Image::Inmate(_) => Looked::default(),
     })
 }
 
@@ -210,7 +210,7 @@ fn engine(spec: &AppSpec) -> Result<()> {
 fn image(spec: &mut AppSpec) -> Result<Looked> {
     let mut looked = looked_up(&spec.image)?;
     match &mut spec.image {
-        Image::Rootfs(_) | Image::Bundle(_) => {}
+        Image::Rootfs(_) | Image::Bundle(_) | Image::Inmate(_) => {}
         Image::Binary(path) => {
             let found = find("the program", path)?;
             if !programs::is_program(&found.way()) {

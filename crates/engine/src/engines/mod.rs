@@ -7,6 +7,7 @@ mod crun;
 mod docker;
 pub(crate) mod embedded;
 pub(crate) mod info;
+mod jailhouse;
 mod podman;
 mod podman_rootless;
 mod qemu;
@@ -34,6 +35,7 @@ pub(crate) fn info(kind: EngineKind) -> &'static Info {
         EngineKind::PodmanRootless => &podman_rootless::INFO,
         EngineKind::Docker => &docker::INFO,
         EngineKind::Qemu => &qemu::INFO,
+        EngineKind::Jailhouse => &jailhouse::INFO,
     }
 }
 
@@ -84,8 +86,8 @@ mod tests {
                 .into_iter()
                 .filter(|image| kind.makes(*image));
             let images: Vec<ImageKind> = images.collect();
-            // A machine is in a cell of another engine (`app::machine`).
-            let makes = info.apps.is_some() || kind.is_machine();
+            // These are made as cells of another engine (`app::machine`, `app::partition`).
+            let makes = info.apps.is_some() || kind.is_machine() || kind.is_partition();
             assert_eq!(makes, !images.is_empty(), "{kind}");
             assert!(makes || kind.no_missions().is_some(), "{kind}");
             let stores = info.apps.is_some_and(|apps| apps.images().is_some());

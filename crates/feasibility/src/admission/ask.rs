@@ -307,8 +307,8 @@ fn ask(
         Enforcer::RtCgroup => groups::rt_cgroup(asked),
         Enforcer::Hcbs => groups::hcbs(asked),
         Enforcer::Freezer => (freezer::bounds(asked), Vec::new(), Vec::new()),
-        // It asks the kernel for no budget, so that there is nothing to refuse.
-        Enforcer::CpusetOnly => return None,
+        // They ask Linux for no budget, so that there is nothing to refuse.
+        Enforcer::CpusetOnly | Enforcer::EvlQuota => return None,
     };
     if let Some((outcome, said)) = inside() {
         deadlines = deadlines.worst(outcome);

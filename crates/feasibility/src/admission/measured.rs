@@ -22,6 +22,8 @@ pub fn means(enforcer: Enforcer, machine: &Machine) -> Option<Means> {
         Enforcer::Hcbs => Some(Means::Hcbs(machine.slowest_tick_ns())),
         Enforcer::Deadline => Some(Means::Deadline(machine.runtime_tick_ns())),
         Enforcer::Freezer => Some(Means::Freezer(Reaction::MEASURED)),
+        // A timer ends its budgets, wherever in each period they come.
+        Enforcer::EvlQuota => Some(Means::Deadline(0)),
         Enforcer::CpusetOnly => None,
     }
 }

@@ -39,6 +39,7 @@ fn mechanism(admission: &Admission) -> String {
             "SCHED_DEADLINE",
             ", of which its fair server has 50 ms every 1 s",
         ),
+        Enforcer::EvlQuota => ("quota groups of EVL", ""),
         Enforcer::CpusetOnly => ("cpus without budgets", ""),
     };
     let limit = match admission.limit_runtime_ns {

@@ -37,7 +37,7 @@ const fn whole(range: std::ops::RangeInclusive<i64>) -> Kind {
     }
 }
 
-const ENGINE: Kind = Kind::Choice(&names_of!([], EngineKind::ALL));
+const ENGINE: Kind = Kind::Choice(&names_of!([], EngineKind::OF_BENCH));
 const PERIOD: Kind = within(Limits::PERIOD_NS);
 const STAGE: Kind = Kind::Choice(ExecutionStage::WORDS);
 const JOBS: Kind = whole(Limits::JOBS_OF_HISTOGRAMS);

@@ -89,6 +89,7 @@ fields! {
     Bytes: Kind::Size { least: 0 }, Node::size, none, Bytes::new(0), quote;
     u32: Kind::Integer { least: 0, most: u32::MAX as i64 }, Node::count, Node::counts, 1, plain;
     u8: Kind::Integer { least: 0, most: u8::MAX as i64 }, octet, none, 1, plain;
+    u64: Kind::Integer { least: 0, most: (1 << 52) - 1 }, address, none, 0, |value: &u64| Some(format!("{value:#x}"));
     bool: Kind::Boolean, |node: &Node<'_>, key| Some(node.boolean(key)), none, false, plain;
     BTreeMap<String, String>: Kind::Environment, |node: &Node<'_>, key| Some(node.environment(key)), none, BTreeMap::new(), environment;
     T where T: Choice: Kind::Choice(T::WORDS), named, none, T::VALUES[0], |value: &T| Some(quoted(value.word()));
@@ -100,6 +101,11 @@ fn none<T>(_: &Node<'_>, _: &str) -> Vec<T> {
 
 fn octet(node: &Node<'_>, key: &str) -> Option<u8> {
     u8::try_from(node.integer(key)?).ok()
+}
+
+/// A number that is an address.
+fn address(node: &Node<'_>, key: &str) -> Option<u64> {
+    u64::try_from(node.integer(key)?).ok()
 }
 
 fn named<T: Choice>(node: &Node<'_>, key: &str) -> Option<T> {

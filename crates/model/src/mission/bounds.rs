@@ -39,6 +39,10 @@ const RT_CGROUP_STEP_NS: i64 = 1_000;
 /// The longest runtime of a real-time group: beyond it a shift would overflow (`max_rt_runtime`, kernel/sched/rt.c).
 const RT_CGROUP_RUNTIME_MAX_NS: i64 = (1 << 44) - 1;
 
+/// All quotas of EVL have the period of its core, in whole percents.
+const EVL_PERIOD_NS: i64 = 1_000_000_000;
+const EVL_STEP_NS: i64 = EVL_PERIOD_NS / 100;
+
 /// A reservation beyond a bound: the key, the fault, and the remedy.
 pub(super) type Beyond = (&'static str, String, String);
 
@@ -89,6 +93,23 @@ pub(super) fn fixed(enforcer: Enforcer, reservation: &Reservation, cpus: u32) ->
             ),
         )),
         Enforcer::RtCgroup => None,
+        Enforcer::EvlQuota if reservation.period.ns() != EVL_PERIOD_NS => Some((
+            "period",
+            format!(
+                "the period is {}, and all quotas of EVL have that of its core, 1s",
+                reservation.period
+            ),
+            "set period = \"1s\"".to_owned(),
+        )),
+        Enforcer::EvlQuota if budget_ns < EVL_STEP_NS || budget_ns % EVL_STEP_NS != 0 => Some((
+            "budget",
+            format!(
+                "the budget is {} on each cpu, and a quota of EVL is a whole percent of its period",
+                time(budget_ns)
+            ),
+            "make it a multiple of 10ms on each cpu".to_owned(),
+        )),
+        Enforcer::EvlQuota => None,
     }
 }
 
@@ -100,7 +121,8 @@ impl KernelBounds {
         reservation: &Reservation,
         cpus: u32,
     ) -> Option<Beyond> {
-        if !enforcer.has_budgets() {
+        // The kernel does not see, and does not stop, threads out of band.
+        if !enforcer.has_budgets() || enforcer.is_out_of_band() {
             return None;
         }
         // A server of cgroup v2 is one of SCHED_DEADLINE.
@@ -182,6 +204,15 @@ mod tests {
         assert_eq!(key(Enforcer::Hcbs, 1_999, 1), Some("budget"));
         assert_eq!(key(Enforcer::Hcbs, 3_999, 2), Some("budget"));
         assert_eq!(key(Enforcer::RtCgroup, 1 << 44, 1), Some("budget"));
+        let quota = |budget_ms: i64, period_ms: i64, cpus| {
+            let reservation = reserve(budget_ms * 1_000_000, period_ms * 1_000_000);
+            fixed(Enforcer::EvlQuota, &reservation, cpus).map(|(key, ..)| key)
+        };
+        assert_eq!(quota(300, 1_000, 1), None);
+        assert_eq!(quota(300, 1_000, 2), None);
+        assert_eq!(quota(30, 100, 1), Some("period"));
+        assert_eq!(quota(305, 1_000, 1), Some("budget"));
+        assert_eq!(quota(10, 1_000, 2), Some("budget"));
         assert_eq!(key(Enforcer::CpusetOnly, 1, 1), None);
     }
 

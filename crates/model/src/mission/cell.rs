@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::keys::{CELL_NAMES, CPUS, SOME_TIME};
-use super::{Band, CellClass, Image, Limits, Restart, Rights, Rule, Task, image};
+use super::{Band, CellClass, Image, Limits, Partition, Restart, Rights, Rule, Task, image};
 use crate::file::{Field, Kind, Node, Shape, Writer, keys, names_of, table, tables};
 use crate::taskset::{Order, Policy, Reservation, TaskCell};
 use crate::{Duration, EngineKind, Machine};
@@ -50,6 +50,8 @@ table! {
         engine: EngineKind = Kind::Choice(&names_of!([], EngineKind::OF_MISSIONS)), Default "\"embedded\"";
         /// the virtual machine that it is; only with engine `qemu`, whose guest runs the image's `binary`
         machine: Machine, Without "a `microvm` or `virt`", unless is_no_machine;
+        /// the partition of the machine that it is; required with engine `jailhouse`, refused with others
+        partition: Option<Partition>, Without "none";
         /// scheduling class of its threads; `other` is best effort: nothing is guaranteed
         class: Option<CellClass>, Without "what the enforcer needs";
         /// `lo` may be shed in favour of others, `hi` never is

@@ -19,6 +19,8 @@ pub enum Image {
     Reference(String),
     /// A static program, the only file in the cell's root.
     Binary(PathBuf),
+    /// The program of a partition beside Linux, as it is loaded into its memory.
+    Inmate(PathBuf),
 }
 
 /// The keys of an image.
@@ -35,6 +37,7 @@ pub(super) static IMAGE: Shape = Shape {
         "reference": Kind::Reference, Without "",
             "name by which the engine knows an image, such as `localhost/camera:1.2`; engine `podman`";
         "binary": Kind::HostPath, Without "", "static program, the only file in the cell's root; engines as for `rootfs`, and `qemu`, in whose guest it runs";
+        "inmate": Kind::HostPath, Without "", "program of a partition, as it is loaded into its memory; engine `jailhouse`";
     },
 };
 
@@ -45,6 +48,9 @@ pub(super) fn read(cell: &Node<'_>) -> Image {
     }
     if let Some(path) = table.path("binary") {
         return Image::Binary(path);
+    }
+    if let Some(path) = table.path("inmate") {
+        return Image::Inmate(path);
     }
     match table.some_text("reference") {
         Some(name) => Image::Reference(name),
@@ -74,7 +80,10 @@ impl Image {
     /// The path on the host, if it has one.
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Image::Rootfs(path) | Image::Bundle(path) | Image::Binary(path) => Some(path),
+            Image::Rootfs(path)
+            | Image::Bundle(path)
+            | Image::Binary(path)
+            | Image::Inmate(path) => Some(path),
             Image::Reference(_) => None,
         }
     }
@@ -86,6 +95,7 @@ impl Image {
             Image::Rootfs(path) => Image::Rootfs(other(path)),
             Image::Bundle(path) => Image::Bundle(other(path)),
             Image::Binary(path) => Image::Binary(other(path)),
+            Image::Inmate(path) => Image::Inmate(other(path)),
             Image::Reference(name) => Image::Reference(name.clone()),
         }
     }
@@ -97,6 +107,7 @@ impl Image {
             Image::Bundle(_) => ImageKind::Bundle,
             Image::Reference(_) => ImageKind::Reference,
             Image::Binary(_) => ImageKind::Binary,
+            Image::Inmate(_) => ImageKind::Inmate,
         }
     }
 }
@@ -112,5 +123,7 @@ choice! {
         Reference = "reference",
         /// See [`Image::Binary`].
         Binary = "binary",
+        /// See [`Image::Inmate`].
+        Inmate = "inmate",
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Cell, KernelBounds};
+use super::{Cell, KernelBounds, Partition};
 use crate::{EngineKind, Requirement};
 
 /// The facts about a machine that checking a mission needs. It is asked, and nothing is changed.
@@ -43,6 +43,19 @@ pub trait Machine {
     fn least_memory(&self, cell: &Cell, program: &Path) -> Option<u64> {
         let _ = (cell, program);
         None
+    }
+
+    /// Why the machine cannot have a partition of this cell with the system configuration of this file, its files, each with the address to which
+    /// it is loaded; each a sentence. Empty: nothing is known against it.
+    fn refuses_partition(
+        &self,
+        cell: &Cell,
+        partition: &Partition,
+        system: &Path,
+        files: &[(PathBuf, u64)],
+    ) -> Vec<String> {
+        let _ = (cell, partition, system, files);
+        Vec::new()
     }
 
     /// Why nothing may be mounted in a cell's image at this path of the host; `None`: nothing is known against it.

@@ -15,6 +15,7 @@ mod keys;
 mod machine;
 mod modes;
 mod order;
+mod partition;
 mod restart;
 mod rights;
 mod supervisor;
@@ -35,6 +36,7 @@ pub use health::{Action, Escalation, ExitStatus, Observed, Rule};
 pub use image::{Image, ImageKind};
 pub use machine::{Machine, PathKind, Way};
 pub use modes::{ModePolicy, Modes};
+pub use partition::{Jailhouse, Load, MemoryKind, Partition, PartitionDevice, PartitionMemory};
 pub use restart::{Restart, RestartPolicy};
 pub use rights::{Access, Device, Mount, Network, Rights, Seccomp, Tmpfs, User};
 pub use supervisor::{Supervisor, SupervisorClass};
@@ -89,7 +91,7 @@ table! {
         name: String = Kind::Name, Required "\"my-mission\"";
         /// its purpose
         description: String, Default "\"\"";
-        /// mechanism that holds cells to their budgets; `auto`: the cheapest that the kernel has
+        /// mechanism that holds cells to their budgets; `auto`: the cheapest of those before `evl-quota` that the kernel has
         enforcer: Option<Enforcer> = Kind::Choice(&names_of!(["auto"], Enforcer::OF_MISSIONS)), Default "\"auto\"";
         /// cpus for the real-time cells
         cpus: Vec<u32> = CPUS, Without "chosen on the machine";
@@ -115,6 +117,8 @@ table! {
         supervisor: Supervisor, Without "1 ms every 20 ms";
         /// gives the mission a low and a high mode
         modes: Option<Modes>, Without "one mode";
+        /// the hypervisor; required with cells of engine `jailhouse`
+        jailhouse: Option<Jailhouse>, Without "none";
         /// the cells
         cells as "cell": Vec<Cell> = tables::<Cell>(Limits::CELLS), Required "at least one, with a name, an image, and tasks or a reservation";
     }
@@ -156,6 +160,14 @@ impl Mission {
     /// The cell of this name.
     pub fn cell(&self, name: &str) -> Option<&Cell> {
         self.cells.iter().find(|cell| cell.name == name)
+    }
+
+    /// The cpus of its partitions.
+    pub fn partition_cpus(&self) -> Vec<u32> {
+        let partitions = self.cells.iter().filter_map(|cell| cell.partition.as_ref());
+        partitions
+            .flat_map(|partition| partition.cpus.iter().copied())
+            .collect()
     }
 
     /// The index of the cell of this name.

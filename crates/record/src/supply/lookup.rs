@@ -28,7 +28,7 @@ pub enum Unfit {
 
 /// How to make a measurement of it, as a clause; empty if none can be made.
 fn made(held: &Budget) -> String {
-    if !Enforcer::OF_BENCH.contains(&held.enforcer) {
+    if !Enforcer::OF_SUPPLY.contains(&held.enforcer) {
         return String::new();
     }
     format!(

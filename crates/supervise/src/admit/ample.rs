@@ -70,6 +70,7 @@ fn charged(enforcer: Enforcer, facts: &Facts) -> Option<Charged> {
     match enforcer {
         _ if !enforcer.has_ample_budgets() => None,
         Enforcer::Freezer => Some(Charged::Freezer(facts.reaction())),
+        Enforcer::EvlQuota => Some(Charged::Tick(0)),
         _ => Some(Charged::Tick(facts.tick_ns())),
     }
 }

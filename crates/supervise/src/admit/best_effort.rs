@@ -13,6 +13,16 @@ pub(super) fn outcome(
     facts: &Facts,
     partitions: &[Vec<u32>],
 ) -> Outcome {
+    if let Some((cpu, who)) = taken(cell, facts) {
+        return Outcome::Refused(Refused {
+            cell: cell.name.clone(),
+            place: Place::cell(at).key("partition"),
+            why: format!("cpu {cpu} cannot leave Linux: {who} has it"),
+            witness: None,
+            fix: None,
+            advice: vec![Advice::end(&who), Advice::of("cpus", "choose other cpus")],
+        });
+    }
     let wanted = beside_real_time(mission, cell, facts);
     let cpus = partition::beside(partitions, &wanted, facts);
     let kept = (facts.kept_cpus.iter()).find(|kept| wanted.contains(&kept.cpu));
@@ -30,6 +40,15 @@ pub(super) fn outcome(
             cpus,
         },
     }
+}
+
+/// A cpu of a partition that somebody else has, and who.
+fn taken(cell: &Cell, facts: &Facts) -> Option<(u32, String)> {
+    let cpus = cell.partition.iter().flat_map(|partition| &partition.cpus);
+    cpus.copied().find_map(|cpu| {
+        let other = facts.beside.iter().find(|other| other.has(cpu))?;
+        Some((cpu, other.who.clone()))
+    })
 }
 
 /// The cpus of a best-effort cell: its own, else those that the mission leaves to others, else all.

@@ -101,7 +101,7 @@ pub(super) fn choose(
         return (decide(usual).0, usual);
     }
     let kept = facts.runs_under;
-    let unasked: Vec<(Enforcer, String)> = (Enforcer::OF_MISSIONS.iter())
+    let unasked: Vec<(Enforcer, String)> = (Enforcer::OF_CHOICE.iter())
         .filter(|&&enforcer| kept != Some(enforcer))
         .filter_map(|&enforcer| {
             Some((
@@ -111,7 +111,7 @@ pub(super) fn choose(
         })
         .collect();
     let is_unasked = |enforcer: &Enforcer| unasked.iter().any(|(other, _)| other == enforcer);
-    let mut answers: Vec<Answer> = (Enforcer::OF_MISSIONS.iter().copied())
+    let mut answers: Vec<Answer> = (Enforcer::OF_CHOICE.iter().copied())
         .filter(|enforcer| !is_unasked(enforcer))
         .map(|enforcer| Answer::of(enforcer, decide(enforcer)))
         .collect();
@@ -145,7 +145,7 @@ pub(super) fn choose(
     let choice = Choice {
         chosen: taken.enforcer,
         kept: kept.is_some(),
-        offers: Enforcer::OF_MISSIONS.iter().map(offer).collect(),
+        offers: Enforcer::OF_CHOICE.iter().map(offer).collect(),
     };
     taken.admission.choice = Some(choice);
     (taken.admission, taken.enforcer)

@@ -14,7 +14,7 @@ use text::units::exact;
 use super::asked::Asked;
 use super::facts::LimitedBy;
 use super::supplied::{Supplied, held};
-use super::{Basis, Facts, ample, keeper, partition, roaming, servers, supervisor};
+use super::{Basis, Facts, ample, keeper, partition, quotas, roaming, servers, supervisor};
 
 /// The grant to a cell before admission knows whether it fits.
 #[derive(Debug, Clone)]
@@ -93,10 +93,12 @@ pub(super) fn check(
     let mut above: Vec<Held> = Vec::new();
     apart(cells)?;
     servers::alone(cells)?;
+    quotas::alone(cells)?;
     unmixed(cells)?;
     partition::shared(cells, facts)?;
     deadline(cells, facts, &mut bounds, &mut above)?;
     servers::check(cells, facts, measured, &mut bounds, &mut above)?;
+    quotas::check(cells, facts, measured, &mut bounds, &mut above)?;
     let supervisors = supervisor::check(cells, &above)?;
     let keeper = keeper::above(cells);
     let mut order: Vec<usize> = (0..cells.len())
@@ -290,8 +292,9 @@ fn most_charged(cell: &Candidate<'_>, bound: &Bound, facts: &Facts, window: Ns) 
     let sum = |parts: &mut dyn Iterator<Item = Ns>| parts.fold(0, Ns::saturating_add);
     let tasks = cell.asked.work.tasks.as_slice();
     match (cell.asked.class, cell.budget, cell.asked.reservation) {
-        // Ordinary threads are charged nothing of the real-time limit.
+        // Ordinary threads, and those out of band, are charged nothing of the real-time limit.
         (CellClass::Other, _, _) => 0,
+        _ if cell.asked.enforcer.is_out_of_band() => 0,
         (CellClass::Deadline, _, _) => sum(&mut (cell.threads().iter())
             .map(|own| rt_most_charged(own.runtime, own.effective_period(), overdraw, window))),
         (_, Some((budget, period)), _) => rt_most_charged(budget, period, overdraw, window),

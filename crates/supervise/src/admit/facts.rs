@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use analysis::linux::{Reaction, RootDomain};
 use host::rt_threads::RtThread;
 use model::Enforcer;
-use model::mission::Cell;
+use model::mission::{Cell, Mission};
 use record::supply::{Machine, MeasuredSupply, WorstReaction};
 use text::units::exact;
 
@@ -32,6 +32,8 @@ pub struct Facts {
     pub kept_cpus: Vec<KeptCpu>,
     /// Whether groups can be held by the clock and the freezer of cgroup v2, or why not.
     pub freezer: Result<(), String>,
+    /// Whether EVL has quotas, or why not.
+    pub evl_quota: Result<(), String>,
     /// Memory of the machine, or why cells cannot be held to a limit of it.
     pub memory: Result<MachineMemory, String>,
     /// Whether a real-time class can be given at all, or why not.
@@ -197,6 +199,7 @@ impl Facts {
             Enforcer::Deadline => self.deadline.as_ref().map(|_| ()).map_err(Clone::clone),
             Enforcer::Freezer => self.freezer.clone(),
             Enforcer::Hcbs => self.hcbs.as_ref().map(|_| ()).map_err(Clone::clone),
+            Enforcer::EvlQuota => self.evl_quota.clone(),
             Enforcer::CpusetOnly => Ok(()),
         }
     }
@@ -213,7 +216,7 @@ impl Facts {
 
     /// The best that the kernel has, whether there is room for it at this moment or not: a budget for a whole cell, a budget for each thread, no budget.
     pub fn best(&self) -> Enforcer {
-        (Enforcer::OF_MISSIONS.iter().copied())
+        (Enforcer::OF_CHOICE.iter().copied())
             .find(|enforcer| self.has(*enforcer).is_ok())
             .unwrap_or(Enforcer::CpusetOnly)
     }
@@ -240,6 +243,8 @@ impl Facts {
     pub fn overdraw_ns(&self, enforcer: Enforcer) -> u64 {
         match enforcer {
             Enforcer::Freezer => self.reaction().overrun,
+            // A timer ends them.
+            Enforcer::EvlQuota => 0,
             _ => self.tick_ns(),
         }
     }
@@ -264,6 +269,27 @@ impl Facts {
                 ..self.clone()
             }),
         }
+    }
+
+    /// The same machine without the cpus that leave Linux for partitions, of this mission or those beside it.
+    pub(super) fn beside_partitions(&self, mission: &Mission) -> Cow<'_, Facts> {
+        let beside = self.beside.iter().flat_map(|other| &other.partition_cpus);
+        let leave: Vec<u32> = (mission.partition_cpus().into_iter())
+            .chain(beside.copied())
+            .filter(|cpu| self.cpus.contains(cpu))
+            .collect();
+        if leave.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut facts = self.clone();
+        facts.cpus.retain(|cpu| !leave.contains(cpu));
+        if let Ok(domain) = &mut facts.deadline {
+            domain.capacities.truncate(facts.cpus.len());
+        }
+        if let Ok(cpus) = &mut facts.supervisor {
+            cpus.retain(|cpu| !leave.contains(cpu));
+        }
+        Cow::Owned(facts)
     }
 
     /// The worst reaction of the freezer that those beside know of on this machine; `None`: none of them does.

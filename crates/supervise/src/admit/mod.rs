@@ -26,6 +26,7 @@ mod outcome;
 mod outside;
 mod partition;
 mod place;
+mod quotas;
 mod refusal;
 mod remarks;
 mod roaming;
@@ -77,6 +78,7 @@ pub fn admit(
     latency_ns: Ns,
 ) -> Admission {
     let facts = facts.reacting(measured);
+    let facts = facts.beside_partitions(mission);
     let facts = facts.as_ref();
     let (mut admission, usual) = chosen(mission, facts, measured, latency_ns);
     if let Some(refusal) = (admission.supervisor.refusal()).filter(|_| !admission.is_admitted()) {
@@ -380,6 +382,7 @@ fn decide(
         latency_ns,
         supervisor,
         held,
+        partition_cpus: mission.partition_cpus(),
         cells: (outcomes.into_iter().zip(&mission.cells))
             .enumerate()
             .map(|(at, (outcome, cell))| {

@@ -29,10 +29,22 @@ pub struct Neighbour {
     pub supplies: Vec<MeasuredSupply>,
     /// Cpus on which it measures, and where nobody else may be.
     pub measured_cpus: Vec<u32>,
+    /// Cpus that have left Linux, or will, for its partitions.
+    pub partition_cpus: Vec<u32>,
     /// Memory of the machine that its cells may use.
     pub memory: HeldMemory,
     /// The part of it that they have taken and nobody can have from them, bytes.
     pub memory_taken_bytes: u64,
+}
+
+impl Neighbour {
+    /// Whether it has this cpu for anything.
+    pub(super) fn has(&self, cpu: u32) -> bool {
+        let mut granted = self.cells.iter().flat_map(HeldCell::cpus);
+        granted.any(|own| own == cpu)
+            || self.measured_cpus.contains(&cpu)
+            || self.partition_cpus.contains(&cpu)
+    }
 }
 
 /// The grant to a cell.

@@ -48,6 +48,9 @@ pub struct Admission {
     /// The grants, as the machine's ledger keeps them.
     #[serde(skip)]
     pub held: Vec<HeldCell>,
+    /// The cpus that leave Linux for its partitions.
+    #[serde(skip)]
+    pub partition_cpus: Vec<u32>,
 }
 
 impl Admission {

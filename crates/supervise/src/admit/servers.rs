@@ -13,10 +13,10 @@ use super::Facts;
 use super::cpu::{Bound, Candidate, Unfit, reserved};
 use crate::enforce::in_us;
 
-/// The supervisors that come before a cell on every cpu: none before a server.
+/// The supervisors that come before a cell on every cpu: none before a server, or a thread out of band.
 pub(super) fn before(enforcer: Enforcer, supervisors: &[Held]) -> &[Held] {
     match enforcer {
-        Enforcer::Hcbs => &[],
+        Enforcer::Hcbs | Enforcer::EvlQuota => &[],
         _ => supervisors,
     }
 }

@@ -17,6 +17,7 @@ mod keeper;
 mod limit;
 mod memory;
 mod partition;
+mod quotas;
 mod servers;
 mod supervisor;
 
@@ -49,6 +50,7 @@ pub(super) fn facts() -> Facts {
         deadline_on_one_cpu: Ok(()),
         kept_cpus: Vec::new(),
         freezer: Err("no cgroup v2".to_owned()),
+        evl_quota: Err("no EVL".to_owned()),
         memory: Ok(MachineMemory {
             total_bytes: 4 << 30,
             available_bytes: 2 << 30,

@@ -13,6 +13,12 @@ pub enum EnforceError {
     /// The kernel refused a budget of cgroup v2, or has none.
     #[error(transparent)]
     Hcbs(#[from] HcbsError),
+    /// EVL refused a quota group.
+    #[error(transparent)]
+    Quota(#[from] host::evl_quota::QuotaError),
+    /// EVL has no such quota.
+    #[error("{0}")]
+    Percent(String),
     /// The kernel refused a class or cpus.
     #[error(transparent)]
     Class(#[from] SchedError),

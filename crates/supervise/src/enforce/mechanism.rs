@@ -8,6 +8,7 @@ use model::mission::Cell;
 
 use super::cpuset_only::ByCpus;
 use super::deadline::ByThread;
+use super::evl_quota::ByQuota;
 use super::freezer::ByFreezer;
 use super::hcbs::ByServer;
 use super::partition::ByPartition;
@@ -77,6 +78,7 @@ impl Mechanisms {
                 Enforcer::Hcbs => Box::new(ByServer::of(mission)),
                 Enforcer::Deadline => Box::new(ByThread::with(Arc::clone(&partitions))),
                 Enforcer::Freezer => Box::new(ByFreezer::of(mission)),
+                Enforcer::EvlQuota => Box::new(ByQuota::of(mission)),
                 Enforcer::CpusetOnly => Box::new(ByCpus),
             }
         };

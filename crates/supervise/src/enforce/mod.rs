@@ -6,9 +6,11 @@ mod best_effort;
 mod cpuset_only;
 mod deadline;
 mod error;
+mod evl_quota;
 mod freezer;
 mod hcbs;
 mod inside;
+mod jailhouse;
 mod leave;
 mod mechanism;
 mod partition;
@@ -18,10 +20,12 @@ pub use best_effort::BestEffort;
 pub use cpuset_only::CpusetOnly;
 pub use deadline::Deadline;
 pub use error::EnforceError;
+pub use evl_quota::sweep as sweep_quotas;
 pub use freezer::sweep as sweep_freezers;
 pub(crate) use hcbs::in_us;
 pub use hcbs::sweep as sweep_servers;
 pub use inside::Inside;
+pub use jailhouse::sweep as sweep_jailhouse;
 pub use leave::leave_real_time;
 pub use mechanism::{Mechanism, Mechanisms};
 pub(crate) use partition::of_this_machine as partitions;
@@ -74,6 +78,11 @@ pub trait Enforce: Send {
     /// # Errors
     /// The kernel's refusal; the process is then as it was, or partly held, and must not continue.
     fn hold(&self, pid: i32) -> Result<(), EnforceError>;
+
+    /// A variable for the environment of its program, by which its threads enter the mechanism by themselves; `None`: they are put there.
+    fn variable(&self) -> Option<(String, String)> {
+        None
+    }
 
     /// Looks after the cell while it runs: new threads in it are held, and anything no longer held as it was is held again.
     /// Returns notes for the user, as clauses.

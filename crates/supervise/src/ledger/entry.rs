@@ -81,6 +81,9 @@ pub struct Entry {
     /// Cpus that are measured on, and where nobody else may be.
     #[serde(default)]
     pub measured_cpus: Vec<u32>,
+    /// Cpus that have left Linux, or will, for its partitions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partition_cpus: Vec<u32>,
     /// Since when others have changed the grants, so that nothing is guaranteed any more; `None`: it stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<Broken>,
@@ -117,6 +120,7 @@ impl Entry {
             cells: Vec::new(),
             supplies: Vec::new(),
             measured_cpus: Vec::new(),
+            partition_cpus: Vec::new(),
             broken: None,
             memory: HeldMemory::default(),
         })
@@ -129,6 +133,7 @@ impl Entry {
             cells: admission.held.clone(),
             supplies: supplies.to_vec(),
             memory: admission.held_memory(),
+            partition_cpus: admission.partition_cpus.clone(),
             ..self
         }
     }
@@ -171,6 +176,7 @@ impl Entry {
             cells: self.cells.clone(),
             supplies: self.supplies.clone(),
             measured_cpus: self.measured_cpus.clone(),
+            partition_cpus: self.partition_cpus.clone(),
             memory: self.memory,
             memory_taken_bytes: match &self.holder {
                 Holder::Mission { name, .. } if self.memory.limits_bytes > 0 => {
@@ -185,8 +191,10 @@ impl Entry {
     pub fn cpus(&self) -> Vec<u32> {
         let cells = self.cells.iter().filter(|cell| !cell.supervisor);
         let granted = cells.flat_map(HeldCell::cpus);
-        let all: std::collections::BTreeSet<u32> =
-            granted.chain(self.measured_cpus.iter().copied()).collect();
+        let all: std::collections::BTreeSet<u32> = (granted
+            .chain(self.measured_cpus.iter().copied()))
+        .chain(self.partition_cpus.iter().copied())
+        .collect();
         all.into_iter().collect()
     }
 }

@@ -26,9 +26,18 @@ pub(super) fn may_stay(
         };
         cpus.iter().any(changes)
     };
-    let (first, old): (Vec<&String>, Vec<&String>) = old.iter().partition(in_the_way);
+    let is_partition = |name: &&String| {
+        let cell = before.inputs.mission().cell(name);
+        cell.is_some_and(|cell| cell.partition.is_some())
+    };
+    let (partitions, old): (Vec<&String>, Vec<&String>) = old.iter().partition(is_partition);
+    let (first, old): (Vec<&String>, Vec<&String>) = old.into_iter().partition(in_the_way);
     let old: Vec<String> = old.into_iter().cloned().collect();
     let (stay, mut reasons) = held_may_stay(before, after, &old, facts);
+    for name in partitions {
+        let why = "its cpus and its memory are its own".to_owned();
+        reasons.insert(name.clone(), why);
+    }
     for name in first {
         let why = "a cpu of it becomes a cpuset partition".to_owned();
         reasons.insert(name.clone(), why);

@@ -172,6 +172,9 @@ impl Live {
         };
         let mut hold = (given.held_by(mechanisms, |mechanism, grant| mechanism.make(grant, cell)))
             .map_err(|error| error.to_string())?;
+        let mut spec = spec.clone();
+        spec.env.extend(hold.variable());
+        let spec = &spec;
         (mechanisms.ready(given.partition())).map_err(|error| error.to_string())?;
         let created = Launcher::own()
             .map_err(|error| error.to_string())

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use engine::Cell as _;
+use jailhouse::register::Register;
 use model::mission::{Mission, MissionFile, WhenShed};
 
 use super::assume::Assuming;
@@ -551,6 +552,10 @@ impl<'a> Keeper<'a> {
         };
         self.fetch_written();
         self.mechanisms.keep_only(&[])?;
+        if let Err(error) = Register::default().end_all(&self.mission().name) {
+            let text = error.to_string();
+            (self.tell)(&Event::Note { text });
+        }
         if let Err(text) = uids::Record::of_this_machine().free(&self.mission().name) {
             (self.tell)(&Event::Note { text });
         }

@@ -316,13 +316,22 @@ impl Keeper<'_> {
         let mut spec = spec::of(self.file, cell, Some(&given), memory_bytes, &dir);
         spec.within = self.mechanisms.within(given.partition());
         sources::hold(&mut spec, &self.state.sources);
+        let system = (self.mission().jailhouse.as_ref())
+            .map(|jailhouse| spec::host_path(self.file, &jailhouse.system));
+        let mut cell = cell.clone();
+        let loads = cell
+            .partition
+            .iter_mut()
+            .flat_map(|partition| &mut partition.load);
+        loads.for_each(|load| load.file = spec::host_path(self.file, &load.file));
         let making = Making {
             mission: self.mission().name.clone(),
             uids: self.mission().uids,
             spec,
+            system,
             mechanisms: self.mechanisms.clone(),
             given,
-            cell: cell.clone(),
+            cell,
             generation,
             paging: self.cells[at].watch.paging(),
             page: page_dir(&self.dir, &name, beside),

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use engine::app::AppSpec;
+use engine::app::{self, AppSpec};
 use model::EngineKind;
 use model::mission::{self, Uids};
 use timecell_client::layout::VARIABLE;
@@ -21,6 +21,8 @@ pub(super) struct Making {
     /// Those that the mission may give its cells.
     pub(super) uids: Uids,
     pub(super) spec: AppSpec,
+    /// The file of the system configuration of its partitions.
+    pub(super) system: Option<PathBuf>,
     pub(super) mechanisms: Mechanisms,
     pub(super) given: Given,
     pub(super) cell: mission::Cell,
@@ -45,7 +47,7 @@ impl Making {
         let page = page.map(|(page, bind)| {
             match self.spec.engine {
                 // It sees the files of the host, and is told where its page is.
-                EngineKind::Bare => {
+                EngineKind::Bare | EngineKind::Jailhouse => {
                     let (name, path) = (VARIABLE.to_string_lossy(), page.path());
                     let env = &mut self.spec.env;
                     env.insert(name.into_owned(), path.display().to_string());
@@ -54,6 +56,11 @@ impl Making {
             }
             page
         });
+        if let (Some(partition), Some(system)) = (&self.cell.partition, &self.system) {
+            let of = (self.mission.as_str(), self.cell.name.as_str());
+            let made = app::partition(self.spec, of, partition, system);
+            self.spec = made.map_err(|error| error.to_string())?;
+        }
         let held_by = &self.mechanisms;
         let mut live = Live::start(&self.spec, held_by, &self.given, &self.cell, self.output)?;
         live.page = Some(page);

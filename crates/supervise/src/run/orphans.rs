@@ -10,6 +10,7 @@ use engine::app::{self, Adoption, AppCell, Asking};
 use freezer::page::memory;
 use freezer::process::Place;
 use host::root::Root;
+use jailhouse::register::Register;
 use model::mission::{self, MissionFile};
 
 use super::cell::{end_of, remove_page, sweep, take_down};
@@ -121,6 +122,9 @@ pub fn end_orphans(
     // Where something may still run as one of these users, nobody else becomes that user.
     if stay.is_empty() {
         note(uids::Record::of_this_machine().free(&name));
+        // Their keepers may have been killed.
+        let ended = Register::default().end_all(&name);
+        note(ended.map_err(|error| error.to_string()));
     }
     if is_clean {
         records.push(Entry::CleanDown);

@@ -242,4 +242,22 @@ mod tests {
         }
         assert_eq!(outdated(None, &file("")), BTreeSet::new());
     }
+    #[test]
+    fn files_of_a_partition_are_the_same_from_wherever_the_mission_is_read() {
+        let text = |at: &str| {
+            format!(
+                "schema = 1\nname = \"m\"\njailhouse.system = \"board.cell\"\n[[cell]]\nname = \"a\"\nengine = \"jailhouse\"\n\
+                 image = {{ inmate = \"a.bin\" }}\nclass = \"other\"\n[cell.partition]\ncpus = [3]\n\
+                 memory = [{{ at = 0x1000, size = \"4KiB\" }}]\nload = [{{ file = \"a.dtb\", at = {at} }}]\n"
+            )
+        };
+        let here = std::env::current_dir().unwrap().join("m.toml");
+        let before = Text::new(text("0x10")).at(here.display().to_string());
+        let file = |at: &str| MissionFile::parse("m.toml", &text(at)).unwrap();
+        assert_eq!(outdated(Some(&before), &file("0x10")), BTreeSet::new());
+        assert_eq!(
+            outdated(Some(&before), &file("0x20")),
+            ["a".to_owned()].into()
+        );
+    }
 }

@@ -162,6 +162,8 @@ pub(super) fn user(spec: &AppSpec) -> Result<Ids, engine::Error> {
     match (&spec.image, spec.ids) {
         (_, Some(ids)) => Ok(ids),
         (Image::Rootfs(_) | Image::Binary(_), None) => Ok(Ids::NOBODY),
+        // Its keeper is root.
+        (Image::Inmate(_), None) => Ok(Ids { uid: 0, gid: 0 }),
         (Image::Bundle(dir), None) => Ok(app::Bundle::read(dir)?.ids),
         (Image::Reference(name), None) => app::image_user(spec.engine, name),
     }

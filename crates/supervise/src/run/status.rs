@@ -1,6 +1,8 @@
 //! The state of the mission, put together for clients.
 
 use engine::Cell as _;
+use host::evl_quota;
+use host::root::Root;
 use record::trial::HelperRecord;
 
 use super::cell::Live;
@@ -146,7 +148,9 @@ fn show_live(status: &mut CellStatus, live: &Live, version: &Cell, known: Option
     status.pid = Some(live.app.pid());
     status.guarantee = Some(live.hold.guarantee());
     status.unheld = live.unheld.told().to_vec();
-    status.cpu_ns = version.watch.used_ns();
+    // Linux does not see time out of band.
+    let out_of_band_ns = evl_quota::out_of_band_ns(&Root::live(), || live.inside.threads());
+    status.cpu_ns = (version.watch.used_ns()).map(|ns| ns.saturating_add(out_of_band_ns));
     status.tasks = version.watch.reported();
     let instance = known.and_then(|known| known.instances.get(&version.generation));
     status.started_unix_ns = instance.map(|instance| instance.since.wall_unix_ns);

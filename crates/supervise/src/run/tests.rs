@@ -49,6 +49,7 @@ fn admission() -> Admission {
     Admission {
         mission: "m".to_owned(),
         cells: Vec::new(),
+        partition_cpus: Vec::new(),
         supervisor: SupervisorGrant {
             class: SupervisorClass::Other,
             budget_ns: None,

@@ -48,9 +48,9 @@ where
     }
 }
 
-/// The engines.
+/// The engines whose cells are measured.
 pub fn engines() -> Vec<PossibleValue> {
-    let all = EngineKind::ALL.into_iter();
+    let all = EngineKind::OF_BENCH.iter();
     all.map(|engine| PossibleValue::new(engine.name()).help(engine.summary()))
         .collect()
 }

@@ -117,7 +117,7 @@ pub struct Run {
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
     /// Enforcer of its budget [default: the cheapest that the kernel has].
-    #[arg(long, value_name = "NAME", value_parser = enforcer::one_of(Enforcer::OF_MISSIONS))]
+    #[arg(long, value_name = "NAME", value_parser = enforcer::one_of(Enforcer::OF_CHOICE))]
     pub enforcer: Option<Enforcer>,
     /// Name of an image in podman's storage.
     #[arg(long, value_name = "NAME")]

@@ -282,6 +282,9 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
                 rounded_up(*to_ns)
             )
         }
+        Basis::Tick { unmeasured } if grant.enforcer.is_out_of_band() => {
+            format!("as EVL refills all quotas of a cpu at the same instant; {unmeasured}")
+        }
         Basis::Tick { unmeasured } => format!(
             "by a model of the {} tick; {unmeasured}",
             exact(facts.tick_ns())

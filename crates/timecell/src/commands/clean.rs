@@ -2,7 +2,9 @@
 
 use bench::Unsaved;
 use supervise::control::orphaned;
-use supervise::enforce::{sweep_freezers, sweep_groups, sweep_partitions, sweep_servers};
+use supervise::enforce::{
+    sweep_freezers, sweep_groups, sweep_jailhouse, sweep_partitions, sweep_quotas, sweep_servers,
+};
 use supervise::held::{self, HeldError, Listing};
 use supervise::ledger::{Holder, Ledger};
 
@@ -12,7 +14,7 @@ use crate::exit::{CommandError, Ended};
 use crate::out;
 
 /// Writes the measurements of this user's killed coordinators to their runs, and removes their remains. Of missions that no longer
-/// run it removes the cpuset partitions, the reservations in cpu.rt.max, the groups that budgets hold and the ledger entries. Renews holds that nothing enforces any more, and
+/// run it ends the partitions beside Linux, and removes the cpuset partitions, the reservations in cpu.rt.max, the groups that budgets hold and the ledger entries. Renews holds that nothing enforces any more, and
 /// reports cells that still run without a supervisor.
 pub fn run(options: &Clean) -> Result<Ended, CommandError> {
     let unsaved = if options.discard {
@@ -35,6 +37,8 @@ pub fn run(options: &Clean) -> Result<Ended, CommandError> {
         sweep_servers,
         sweep_groups,
         sweep_freezers,
+        sweep_quotas,
+        sweep_jailhouse,
     ] {
         let left = sweep(&ledger)?;
         left.iter().for_each(|left| out::print(&left.text));

@@ -35,8 +35,8 @@ fn mission(program: &Path) -> String {
 const PERIOD: Duration = Duration::from_millis(100);
 /// Execution time of one of its jobs.
 const WORK: Duration = Duration::from_millis(2);
-/// Priority of the loop out of band.
-const EVL_PRIORITY: u8 = 50;
+/// Policy of the loop out of band.
+const EVL: evl::Policy = evl::Policy::Fifo { priority: 50 };
 /// How long the failing cell runs.
 const LIFE: Duration = Duration::from_secs(10);
 
@@ -49,7 +49,7 @@ pub fn inside(role: &str) -> i32 {
     match role {
         "control" => control(None).unwrap_or(Ended::Failed.code()),
         // A thread is pinned and its memory locked before it attaches.
-        "evl" => match evl::Thread::attach(EVL_PRIORITY) {
+        "evl" => match evl::Thread::attach(EVL) {
             Ok(thread) => control(Some(&thread)).unwrap_or(Ended::Failed.code()),
             Err(error) => {
                 eprintln!("{error}");

@@ -299,7 +299,7 @@ fn loads() -> impl Strategy<Value = LoadPlan> {
 }
 
 fn experiments() -> impl Strategy<Value = Experiment> {
-    let engine = prop::sample::select(EngineKind::ALL.to_vec())
+    let engine = prop::sample::select(EngineKind::OF_BENCH.to_vec())
         // Of which much is refused.
         .prop_filter("a machine", |engine| !engine.is_machine());
     let trial = (

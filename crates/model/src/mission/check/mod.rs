@@ -7,6 +7,7 @@ mod machine;
 mod names;
 pub(super) mod on_machine;
 mod order;
+mod partition;
 mod priorities;
 mod reservation;
 mod rights;
@@ -30,6 +31,7 @@ pub(super) fn mission(mission: &Mission, faults: &mut Faults<'_>) {
         }
         image::check(cell, &place, faults);
         machine::check(mission, cell, &place, faults);
+        partition::check(mission, cell, &place, faults);
         tasks::check(mission, cell, &place, faults);
         reservation::check(mission, cell, &place, faults);
         rights::check(cell, &place, faults);

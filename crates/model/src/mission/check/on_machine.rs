@@ -42,6 +42,10 @@ pub(in crate::mission) fn check(
         let place = top.key("notify").item(0);
         check.path(Path::new(program), &place, "program", &[PathKind::Program]);
     }
+    if let Some(jailhouse) = &mission.jailhouse {
+        let place = top.key("jailhouse").key("system");
+        check.path(&jailhouse.system, &place, "system configuration", FILES);
+    }
     check.engines(&mission.cells);
     for (index, cell) in mission.cells.iter().enumerate() {
         let place = Place::cell(index);
@@ -51,11 +55,15 @@ pub(in crate::mission) fn check(
         if cell.engine.is_machine() {
             check.machine(cell, &place);
         }
+        check.partition(mission, cell, &place);
         check.rights(cell, &place.key("rights"));
         check.bounds(mission, cell, &place);
     }
     swaps::check(file, mission, machine, faults);
 }
+
+/// Files that are read, whether they may be executed or not.
+const FILES: &[PathKind] = &[PathKind::File, PathKind::Program];
 
 struct Check<'c, 'f> {
     file: &'c str,
@@ -134,13 +142,13 @@ impl Check<'_, '_> {
                 self.path(path, &at, "root filesystem", &[PathKind::Directory]);
             }
             Image::Binary(path) => self.path(path, &at, "binary", &[PathKind::Program]),
+            Image::Inmate(path) => self.path(path, &at, "inmate", FILES),
             Image::Bundle(path) => {
                 self.path(path, &at, "bundle", &[PathKind::Directory]);
                 let directory = self.machine.path(&resolve(self.file, path));
                 if directory == PathKind::Directory {
                     let config = path.join("config.json");
-                    let files = [PathKind::File, PathKind::Program];
-                    self.path(&config, &at, "configuration", &files);
+                    self.path(&config, &at, "configuration", FILES);
                 }
             }
             Image::Reference(name) => {
@@ -183,6 +191,42 @@ impl Check<'_, '_> {
         }
     }
 
+    /// Whether the files of a partition are there, and the machine can have it.
+    fn partition(&mut self, mission: &Mission, cell: &Cell, place: &Place) {
+        let at = place.key("partition");
+        let (Some(partition), Some(jailhouse)) = (&cell.partition, &mission.jailhouse) else {
+            return;
+        };
+        for (index, load) in partition.load.iter().enumerate() {
+            let at = at.key("load").item(index).key("file");
+            self.path(&load.file, &at, "file", FILES);
+        }
+        let system = Place::top().key("jailhouse");
+        let image = place.key("image");
+        if ![&system, &image, &at, place]
+            .into_iter()
+            .all(|place| self.faults.is_clear(place))
+        {
+            return;
+        }
+        let inmate = cell.image.path().map(|path| (path, partition.entry));
+        let loads = partition
+            .load
+            .iter()
+            .map(|load| (load.file.as_path(), load.at));
+        let files: Vec<_> = (inmate.into_iter().chain(loads))
+            .map(|(file, at)| (resolve(self.file, file), at))
+            .collect();
+        let system = resolve(self.file, &jailhouse.system);
+        for why in self
+            .machine
+            .refuses_partition(cell, partition, &system, &files)
+        {
+            let (what, fix) = why.split_once("; ").unwrap_or((&why, ""));
+            self.faults.report_at(&at, what, fix);
+        }
+    }
+
     /// Whether the limit of its memory leaves room for the virtual machine.
     fn memory_of_machine(&mut self, cell: &Cell, place: &Place) {
         let program = cell.image.path().map(|path| resolve(self.file, path));
@@ -201,7 +245,8 @@ impl Check<'_, '_> {
     /// Whether the program that is executed is a file of the image.
     fn program(&mut self, cell: &Cell, place: &Place) {
         let image = place.key("image").key(cell.image.key());
-        let Some(path) = cell.image.path().filter(|_| self.faults.is_clear(&image)) else {
+        let is_clear = self.faults.is_clear(&image) && !cell.engine.is_partition();
+        let Some(path) = cell.image.path().filter(|_| is_clear) else {
             return;
         };
         let path = resolve(self.file, path);

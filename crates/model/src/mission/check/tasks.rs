@@ -92,6 +92,36 @@ fn only_tasks(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults
     faults.report(place, &["only_tasks", "class", "task"], what, fix);
 }
 
+/// The needs of an enforcer that holds threads out of band.
+fn out_of_band(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
+    let Some(enforcer) = mission
+        .enforcer
+        .filter(|enforcer| enforcer.is_out_of_band())
+    else {
+        return;
+    };
+    if !faults.is_clear(&Place::top().key("enforcer")) {
+        return;
+    }
+    let name = enforcer.name();
+    if !cell.rights.evl && faults.is_clear(&place.key("rights")) {
+        let what = format!(
+            "the enforcer `{name}` holds threads of EVL only, which cell `{}` cannot have",
+            cell.name
+        );
+        let fix = "set evl = true in its `rights`, class = \"other\", or another `enforcer`";
+        faults.report(place, &["rights", "class"], what, fix);
+    }
+    if cell.reservation.is_none() && faults.is_clear(&place.key("reservation")) {
+        let what = format!(
+            "cell `{}` names no reservation, and the enforcer `{name}` has none to choose: all have one period",
+            cell.name
+        );
+        let fix = "add `reservation`, a whole percent of every second";
+        faults.report(place, &["reservation", "task"], what, fix);
+    }
+}
+
 /// The needs of a class, and the settings that it cannot have.
 fn class(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
     if !faults.is_clear(&place.key("class")) {
@@ -124,6 +154,7 @@ fn class(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>)
                 "add [[cell.task]] or `reservation`, or set class = \"other\" for best effort";
             faults.report(place, &["class", "task", "reservation"], what, fix);
         }
+        out_of_band(mission, cell, place, faults);
         return;
     }
     for key in ["task", "reservation", "priorities"] {

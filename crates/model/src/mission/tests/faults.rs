@@ -33,11 +33,11 @@ fn a_fault_names_its_line_and_the_fix() {
         ),
         (
             with("\"root\" }", "\"root\", binary = \"x\" }"),
-            "5: `image` has rootfs and binary; write one of rootfs, bundle, reference, binary",
+            "5: `image` has rootfs and binary; write one of rootfs, bundle, reference, binary, inmate",
         ),
         (
             with("{ rootfs = \"root\" }", "{ }"),
-            "5: `image` is empty; write one of rootfs, bundle, reference, binary",
+            "5: `image` is empty; write one of rootfs, bundle, reference, binary, inmate",
         ),
         (
             with("rootfs", "rotfs"),
@@ -99,23 +99,23 @@ fn a_fault_names_its_line_and_the_fix() {
         (
             command("engine = \"podmna\""),
             "6: unknown engine `podmna`; did you mean `podman`? \
-             it is one of embedded, crun, runc, podman, qemu",
+             it is one of embedded, crun, runc, podman, qemu, jailhouse",
         ),
         (
             command("engine = \"bare\""),
             "6: engine `bare` makes plain processes, which nothing isolates from the rest of \
-             the machine; it is one of embedded, crun, runc, podman, qemu",
+             the machine; it is one of embedded, crun, runc, podman, qemu, jailhouse",
         ),
         (
             command("engine = \"docker\""),
             "6: engine `docker` makes no cells of missions: its daemon starts programs before \
-             they have their budget; it is one of embedded, crun, runc, podman, qemu",
+             they have their budget; it is one of embedded, crun, runc, podman, qemu, jailhouse",
         ),
         (
             command("engine = \"podman-rootless\""),
             "6: engine `podman-rootless` makes no cells of missions: an ordinary user may \
              neither set a cell's budget nor enforce it; it is one of embedded, crun, runc, \
-             podman, qemu",
+             podman, qemu, jailhouse",
         ),
         (
             command("needs = [\"contrl\"]"),
@@ -194,6 +194,79 @@ fn a_virtual_machine_is_asked_for_nothing_that_its_guest_does_not_get() {
         "schema = 1\nname = \"m\"\n[[cell]]\nname = \"vm\"\nimage = {{ binary = \"app\" }}\n{qemu}machine = {{ vcpus = 2 }}\n{two}"
     );
     assert!(parse(&text).is_ok());
+}
+
+#[test]
+fn a_partition_is_asked_for_nothing_that_only_processes_have() {
+    let mission = |top: &str, cell: &str, more: &str| {
+        format!(
+            "schema = 1\nname = \"m\"\n{top}\n[[cell]]\nname = \"fly\"\nimage = {{ inmate = \"fly.bin\" }}\n{cell}\n{more}"
+        )
+    };
+    let (system, engine) = (
+        "jailhouse = { system = \"s\" }",
+        "engine = \"jailhouse\"\nclass = \"other\"",
+    );
+    let own = "partition = { cpus = [3], memory = [{ at = 0x1000, size = \"4KiB\" }] }";
+    assert!(parse(&mission(system, engine, own)).is_ok());
+    let shared =
+        "[[cell]]\nname = \"b\"\nimage = { binary = \"b\" }\nclass = \"other\"\ncpus = [2, 3]";
+    for (top, cell, more, wanted) in [
+        (
+            system,
+            engine,
+            "",
+            "7: cell `fly` has no [cell.partition]; say which `cpus` and `memory` it gets",
+        ),
+        (
+            "",
+            engine,
+            own,
+            "7: the mission does not say for which system its partitions are; add [jailhouse] with `system`, the board's system configuration",
+        ),
+        (
+            system,
+            engine,
+            &format!("workdir = \"/x\"\n{own}"),
+            "9: `workdir` is for processes of Linux, and a partition has none; remove it",
+        ),
+        (
+            system,
+            engine,
+            &format!("{own}\n{shared}"),
+            "9: cpu 3 leaves Linux with this partition, and is cell `b`'s; give each its own",
+        ),
+        (
+            "cpus = [3]\njailhouse.system = \"s\"",
+            engine,
+            own,
+            "10: cpu 3 leaves Linux with this partition, and is the mission's; give each its own",
+        ),
+        (
+            system,
+            engine,
+            "partition = { cpus = [3], memory = [{ at = 0x1000, size = \"4KiB\" }], heartbeat = 0x1004 }",
+            "9: the heartbeat at 0x1004 is no number of 64 bits; give a multiple of 8",
+        ),
+    ] {
+        assert_eq!(faults(&mission(top, cell, more)), [wanted]);
+    }
+    let elsewhere = mission("", "class = \"other\"", own).replace("inmate", "binary");
+    let wanted = "8: a cell of engine `embedded` is no partition; set `engine = \"jailhouse\"`, or remove this";
+    assert_eq!(faults(&elsewhere), [wanted]);
+    let real_time = mission(
+        system,
+        "engine = \"jailhouse\"",
+        &format!("reservation = {{ budget = \"1ms\", period = \"9ms\" }}\n{own}"),
+    );
+    let wanted = "5: a partition has its cpus for itself, and no class of Linux; set `class = \"other\"`, which is that of the process that keeps it";
+    assert!(
+        faults(&real_time)[0].ends_with(&wanted[2..]),
+        "{:?}",
+        faults(&real_time)
+    );
+    let long = mission(system, engine, own).replace("fly\"", &format!("{}\"", "x".repeat(32)));
+    assert!(faults(&long)[0].contains("Jailhouse takes no cell called"));
 }
 
 #[test]
@@ -415,4 +488,35 @@ fn a_cell_out_of_band_shares_no_cpu_with_one_in_band_that_has_a_guarantee() {
     assert_eq!(found("cpus = [1]", "cpus = [2]"), "");
     let best_effort = found("class = \"other\"", "");
     assert!(!best_effort.contains("out of band"), "{best_effort}");
+}
+
+#[test]
+fn a_quota_of_evl_holds_threads_of_evl_that_name_it() {
+    let own = "reservation = { budget = \"3ms\", period = \"10ms\" }\n";
+    let of = |more: &str| {
+        let text = LEAST.replace("[[cell]]", "enforcer = \"evl-quota\"\n\n[[cell]]");
+        parse(&text.replace(own, &format!("class = \"fifo\"\n{more}")))
+    };
+    let reserved =
+        |budget: &str| format!("reservation = {{ budget = \"{budget}\", period = \"1s\" }}\n");
+    let rights = "rights = { evl = true }\n";
+    assert_eq!(of(&(reserved("300ms") + rights)).err(), None);
+    for (more, said) in [
+        (
+            reserved("300ms"),
+            "holds threads of EVL only, which cell `control` cannot have",
+        ),
+        (reserved("305ms") + rights, "a whole percent of its period"),
+        (
+            reserved("300ms").replace("1s", "2s") + rights,
+            "have that of its core, 1s",
+        ),
+        (
+            format!("{rights}task = [{{ name = \"t\", wcet = \"1ms\", period = \"10ms\" }}]\n"),
+            "has none to choose: all have one period",
+        ),
+    ] {
+        let why = of(&more).unwrap_err();
+        assert!(why.contains(said), "{why}");
+    }
 }

@@ -17,6 +17,9 @@ supervisor = { class = "other", budget = "2ms", period = "50ms", cpus = [0] }
 policy = "amc-rtb"
 return_after = "5ms"
 
+[jailhouse]
+system = "board.cell"
+
 [[cell]]
 name = "pilot"
 description = "flies"
@@ -118,6 +121,35 @@ image = { bundle = "bundles/eyes" }
 cpus = [2]
 criticality = "hi"
 reservation = { budget = "1ms", period = "10ms" }
+
+[[cell]]
+name = "wings"
+image = { inmate = "wings.bin" }
+engine = "jailhouse"
+class = "other"
+
+[cell.partition]
+cpus = [7]
+entry = 0x1000
+interrupts = [50]
+heartbeat = 0x800400010
+boot_time = "3s"
+prints = true
+
+[[cell.partition.memory]]
+at = 0x800600000
+size = "64KiB"
+seen_at = 0x0
+kind = "shared"
+
+[[cell.partition.load]]
+file = "wings.dtb"
+at = 0x2000
+
+[[cell.partition.device]]
+at = 0xff010000
+size = "8KiB"
+interrupts = [54]
 
 [[cell]]
 name = "ears"

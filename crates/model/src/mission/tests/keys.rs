@@ -115,7 +115,7 @@ fn the_schema_and_the_parser_know_the_same_keys() {
         let errors = parse(&toml::to_string(&less).unwrap())
             .err()
             .unwrap_or_default();
-        let missed = ["has no `KEY`", "is empty", "there is no [[KEY]]"]
+        let missed = ["has no `KEY`", "is empty", "there is no [[KEY]]", ".KEY]];"]
             .iter()
             .any(|text| errors.contains(&text.replace("KEY", key)));
         if required {
@@ -150,6 +150,20 @@ fn spot(shape: &Shape) -> (&'static str, &'static str) {
         "image" => ("{ rootfs =", "{ KEY, rootfs ="),
         "machine" => ("{ board =", "{ KEY, board ="),
         "helpers" => ("{ class = \"idle\"", "{ KEY, class = \"idle\""),
+        "jailhouse" => ("[jailhouse]\n", "[jailhouse]\nKEY\n"),
+        "partition" => ("[cell.partition]\n", "[cell.partition]\nKEY\n"),
+        "partition_memory" => (
+            "[[cell.partition.memory]]\n",
+            "[[cell.partition.memory]]\nKEY\n",
+        ),
+        "load" => (
+            "[[cell.partition.load]]\n",
+            "[[cell.partition.load]]\nKEY\n",
+        ),
+        "partition_device" => (
+            "[[cell.partition.device]]\n",
+            "[[cell.partition.device]]\nKEY\n",
+        ),
         "priorities" => ("lowest = 80\n", "lowest = 80\nKEY\n"),
         "reservation" => ("[cell.reservation]\n", "[cell.reservation]\nKEY\n"),
         "task" => ("[[cell.task]]\n", "[[cell.task]]\nKEY\n"),

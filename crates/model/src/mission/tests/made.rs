@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use crate::Enforcer;
 use crate::mission::{
     Access, Action, Arrivals, Band, Cell, CellClass, Criticality, Device, Escalation, ExitStatus,
-    Image, Latency, Mission, ModePolicy, Modes, Mount, Network, Observed, Ready, Restart,
-    RestartPolicy, Rights, Rule, Seccomp, Supervisor, SupervisorClass, Task, Tmpfs, Uids, User,
-    WhenShed,
+    Image, Jailhouse, Latency, Load, MemoryKind, Mission, ModePolicy, Modes, Mount, Network,
+    Observed, Partition, PartitionDevice, PartitionMemory, Ready, Restart, RestartPolicy, Rights,
+    Rule, Seccomp, Supervisor, SupervisorClass, Task, Tmpfs, Uids, User, WhenShed,
 };
 use crate::taskset::{CellTask, Reservation};
 use crate::{Bytes, Duration, EngineKind, Machine};
@@ -78,7 +78,7 @@ pub(super) fn mission(bytes: &[u8]) -> Mission {
     });
     let enforcer = dice
         .flip()
-        .then(|| dice.one(&Enforcer::names(Enforcer::OF_MISSIONS)));
+        .then(|| dice.one(&Enforcer::names(Enforcer::OF_CHOICE)));
     let cpus = if dice.flip() {
         vec![0, 1, 2, 3]
     } else {
@@ -113,6 +113,9 @@ pub(super) fn mission(bytes: &[u8]) -> Mission {
             cpus: (0..dice.count() % 3).collect(),
         },
         modes,
+        jailhouse: dice.flip().then(|| Jailhouse {
+            system: PathBuf::from("board.cell"),
+        }),
         cells: Vec::new(),
     };
     for index in 0..count {
@@ -128,8 +131,12 @@ pub(super) fn mission(bytes: &[u8]) -> Mission {
 }
 
 fn cell(dice: &mut Dice<'_>, mission: &Mission, high: &[bool], index: usize) -> Cell {
-    let (image, engine) = image(dice);
+    let (image, engine) = image(dice, mission.jailhouse.is_some());
     let class = dice.flip().then(|| dice.one(&CellClass::NAMES));
+    let class = match engine.is_partition() {
+        true => Some(CellClass::Other),
+        false => class,
+    };
     let class = class.filter(|class| mission.enforcer.is_none_or(|e| e.holds(*class)));
     let deadline = match class {
         Some(class) => class == CellClass::Deadline,
@@ -209,15 +216,17 @@ fn cell(dice: &mut Dice<'_>, mission: &Mission, high: &[bool], index: usize) -> 
     let is_machine = engine.is_machine() && !(deadline && tasks.is_empty());
     let mut machine = Machine::default();
     let (mut env, mut workdir) = (BTreeMap::new(), None);
-    if is_machine {
-        machine.board = dice.flip().then(|| "my board.toml".to_owned());
-        machine.vcpus = dice.flip().then_some(9);
+    if is_machine || engine.is_partition() {
         (rights.network, rights.writable_root, rights.user) = (Network::None, false, None);
         rights.capabilities.clear();
         rights.devices.clear();
         rights.mounts.clear();
         rights.tmpfs.clear();
-    } else {
+    }
+    if is_machine {
+        machine.board = dice.flip().then(|| "my board.toml".to_owned());
+        machine.vcpus = dice.flip().then_some(9);
+    } else if !engine.is_partition() {
         env = environment(dice);
         workdir = dice.flip().then(|| PathBuf::from("/work dir"));
     }
@@ -225,7 +234,7 @@ fn cell(dice: &mut Dice<'_>, mission: &Mission, high: &[bool], index: usize) -> 
         name: format!("c{index}"),
         description: dice.text(),
         command: match image {
-            Image::Binary(_) => Vec::new(),
+            Image::Binary(_) | Image::Inmate(_) => Vec::new(),
             Image::Rootfs(_) | Image::Bundle(_) => {
                 [vec!["/bin/p".to_owned()], dice.words(0)].concat()
             }
@@ -233,7 +242,10 @@ fn cell(dice: &mut Dice<'_>, mission: &Mission, high: &[bool], index: usize) -> 
             Image::Reference(_) => Vec::new(),
         },
         image,
-        args: dice.words(0),
+        args: match engine.is_partition() {
+            true => Vec::new(),
+            false => dice.words(0),
+        },
         env,
         workdir,
         engine: match engine.is_machine() && !is_machine {
@@ -241,6 +253,7 @@ fn cell(dice: &mut Dice<'_>, mission: &Mission, high: &[bool], index: usize) -> 
             false => engine,
         },
         machine,
+        partition: engine.is_partition().then(|| partition(dice, index)),
         class,
         criticality: if is_high {
             Criticality::High
@@ -289,12 +302,44 @@ fn environment(dice: &mut Dice<'_>) -> BTreeMap<String, String> {
     all
 }
 
-fn image(dice: &mut Dice<'_>) -> (Image, EngineKind) {
+fn partition(dice: &mut Dice<'_>, index: usize) -> Partition {
+    let interrupts: Vec<u32> = (32..40).filter(|_| dice.roll(4) == 1).collect();
+    Partition {
+        cpus: vec![100 + index as u32],
+        memory: vec![PartitionMemory {
+            at: 0x8_0040_0000,
+            size: Bytes::new(4096 << dice.roll(9)),
+            seen_at: dice.flip().then_some(0),
+            kind: dice.one(&MemoryKind::NAMES),
+        }],
+        entry: dice.count().into(),
+        load: (0..dice.roll(3))
+            .map(|_| Load {
+                file: PathBuf::from("board.dtb"),
+                at: dice.count().into(),
+            })
+            .collect(),
+        device: (0..dice.roll(3))
+            .map(|_| PartitionDevice {
+                at: dice.count().into(),
+                size: Bytes::new(dice.count().into()),
+                interrupts: interrupts.clone(),
+            })
+            .collect(),
+        interrupts: interrupts.clone(),
+        heartbeat: dice.flip().then_some(0x8_0040_0010),
+        boot_time: plus(Duration::from_ns(1_000_000), dice.time()),
+        prints: dice.flip(),
+    }
+}
+
+fn image(dice: &mut Dice<'_>, with_partitions: bool) -> (Image, EngineKind) {
     let path = PathBuf::from(["images/a", "/srv/b c", "../d"][dice.roll(3)]);
-    let image = match dice.roll(4) {
+    let image = match dice.roll(4 + usize::from(with_partitions)) {
         0 => Image::Rootfs(path),
         1 => Image::Bundle(path),
         2 => Image::Binary(path),
+        4 => Image::Inmate(path),
         _ => Image::Reference("localhost/x:1".to_owned()),
     };
     let engines = EngineKind::of_missions_from(image.kind());

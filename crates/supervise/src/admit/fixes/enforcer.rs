@@ -12,9 +12,7 @@ pub(super) fn enforced(search: &Search<'_>) -> Option<Vec<Edit>> {
         .into_iter()
         .find_map(|class| by_class(search, class, true))
         .or_else(|| {
-            let with_budgets = Enforcer::OF_MISSIONS
-                .iter()
-                .filter(|each| each.has_budgets());
+            let with_budgets = Enforcer::OF_CHOICE.iter().filter(|each| each.has_budgets());
             with_budgets
                 .copied()
                 .find_map(|enforcer| everywhere(search, enforcer))

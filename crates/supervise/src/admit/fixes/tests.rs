@@ -114,6 +114,7 @@ fn measured_on(cpu: u32) -> (String, Facts) {
         cells: Vec::new(),
         supplies: Vec::new(),
         measured_cpus: vec![cpu],
+        partition_cpus: Vec::new(),
         memory: HeldMemory::default(),
         memory_taken_bytes: 0,
     };

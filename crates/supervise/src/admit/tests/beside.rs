@@ -17,6 +17,7 @@ pub(super) fn neighbour(name: &str, cells: &str, facts: &Facts) -> Neighbour {
         cells: admission.held,
         supplies: Vec::new(),
         measured_cpus: Vec::new(),
+        partition_cpus: Vec::new(),
         memory_taken_bytes: 0,
     }
 }
@@ -146,6 +147,7 @@ fn nobody_is_put_where_is_measured() {
         cells: Vec::new(),
         supplies: Vec::new(),
         measured_cpus: vec![0],
+        partition_cpus: Vec::new(),
         memory: HeldMemory::default(),
         memory_taken_bytes: 0,
     };
@@ -156,6 +158,40 @@ fn nobody_is_put_where_is_measured() {
     let admission = admit(&mission(&format!("{PLAIN}{cells}")), &facts, &[], 50_000);
     let why = &refused(&admission).why;
     assert!(why.contains("(process 7) is measuring on cpu 0"), "{why}");
+}
+
+/// A partition on this cpu.
+fn partition(cpu: u32) -> String {
+    format!(
+        "jailhouse.system = \"s\"\n[[cell]]\nname = \"p\"\nengine = \"jailhouse\"\nimage = {{ inmate = \"p.bin\" }}\nclass = \"other\"\n\
+         partition = {{ cpus = [{cpu}], memory = [{{ at = 0x1000, size = \"4KiB\" }}] }}\n"
+    )
+}
+
+#[test]
+fn cpus_of_a_partition_are_nobody_elses() {
+    let both = mission(&format!(
+        "{PLAIN}{}{}",
+        partition(0),
+        cell("c", &task("1ms", "10ms"))
+    ));
+    let admission = admit(&both, &facts(), &[], 50_000);
+    assert_eq!(admission.grant("c").unwrap().cpus, [1]);
+    assert_eq!(admission.best_effort("p"), Some(&[1][..]));
+    assert_eq!(admission.partition_cpus, [0]);
+    let mut other = neighbour("a", &partition(0), &facts());
+    other.partition_cpus = vec![0];
+    let cells = mission(&format!("{PLAIN}{}", cell("c", &task("1ms", "10ms"))));
+    let admission = admit(&cells, &beside(vec![other.clone()]), &[], 50_000);
+    assert_eq!(granted(&admission)["c"].cpus, [1]);
+    for (other, who) in [
+        (other, "mission `a` has it"),
+        (spin(), "mission `a` has it"),
+    ] {
+        let admission = admit(&mission(&partition(0)), &beside(vec![other]), &[], 50_000);
+        let why = &refused(&admission).why;
+        assert_eq!(*why, format!("cpu 0 cannot leave Linux: {who}"));
+    }
 }
 
 #[test]
@@ -192,6 +228,7 @@ fn bench(us: u64) -> (Neighbour, RtShare) {
         cells: Vec::new(),
         supplies: Vec::new(),
         measured_cpus: Vec::new(),
+        partition_cpus: Vec::new(),
         memory: HeldMemory::default(),
         memory_taken_bytes: 0,
     };

@@ -66,6 +66,7 @@ fn held(cell: HeldCell) -> Neighbour {
         cells: vec![cell],
         supplies: Vec::new(),
         measured_cpus: Vec::new(),
+        partition_cpus: Vec::new(),
         memory: HeldMemory::default(),
         memory_taken_bytes: 0,
     }

@@ -25,6 +25,7 @@ fn holds(name: &str, memory: HeldMemory, taken: u64) -> Neighbour {
         cells: Vec::new(),
         supplies: Vec::new(),
         measured_cpus: Vec::new(),
+        partition_cpus: Vec::new(),
         memory,
         memory_taken_bytes: taken,
     }

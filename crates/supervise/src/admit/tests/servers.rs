@@ -183,6 +183,7 @@ fn others_on_its_cpu_are_refused() {
             cells: vec![server("b")],
             supplies: Vec::new(),
             measured_cpus: Vec::new(),
+            partition_cpus: Vec::new(),
             memory: HeldMemory::default(),
             memory_taken_bytes: 0,
         };

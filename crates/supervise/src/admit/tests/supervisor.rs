@@ -266,6 +266,7 @@ fn supervisors_of_other_missions_count_as_well() {
         .held,
         supplies: Vec::new(),
         measured_cpus: Vec::new(),
+        partition_cpus: Vec::new(),
         memory: HeldMemory::default(),
         memory_taken_bytes: 0,
     };

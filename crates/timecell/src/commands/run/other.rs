@@ -58,6 +58,7 @@ fn command(cell: &Cell) -> String {
         Image::Rootfs(dir) => format!("--rootfs {}", dir.display()),
         Image::Bundle(dir) => format!("--bundle {}", dir.display()),
         Image::Reference(name) => format!("--image {name}"),
+        Image::Inmate(file) => file.display().to_string(),
     };
     let reserve = cell.reservation.as_ref().map(|reserve| {
         let time = |time: model::Duration| exact(time.ns().unsigned_abs());

@@ -1,0 +1,310 @@
+//! Quota groups of EVL that timecell made. The core keeps them until somebody removes them, and does not say whose they are, so that each
+//! owner has a file in memory which remembers its own.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ::evl::{EvlError, Group, Quotas};
+
+pub use ::evl::{GROUPS, listed, percent};
+
+use crate::ground;
+use crate::lock::PLACE;
+use crate::root::Root;
+
+/// The longest such file, bytes.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Why groups cannot be made, or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum QuotaError {
+    /// The core refuses.
+    #[error(transparent)]
+    Evl(#[from] EvlError),
+    /// They cannot be remembered.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// The groups of one cell: one on each of its cpus.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The cell.
+    pub place: String,
+    /// Of every period, percent, on each cpu.
+    pub percent: i32,
+    /// Its groups, by cpu.
+    pub groups: Vec<Group>,
+}
+
+impl Kept {
+    fn line(&self) -> String {
+        let groups = ::evl::listed(&self.groups);
+        format!("{} {} {groups}\n", self.place, self.percent)
+    }
+
+    fn read(line: &str) -> Option<Kept> {
+        let mut words = line.split(' ');
+        Some(Kept {
+            place: words.next()?.to_owned(),
+            percent: words.next()?.parse().ok()?,
+            groups: ::evl::groups(words.next()?)?,
+        })
+    }
+
+    /// Whether the core still has all of them, with this quota.
+    pub fn is_there(&self) -> bool {
+        Quotas::open().is_ok_and(|quotas| self.is_in(&quotas))
+    }
+
+    fn is_in(&self, quotas: &Quotas) -> bool {
+        let is = |group: &Group| {
+            let quota = quotas.get(*group);
+            quota.is_ok_and(|quota| quota.percent == self.percent)
+        };
+        self.groups.iter().all(is)
+    }
+}
+
+/// The groups of one owner, such as a mission.
+#[derive(Debug, Clone)]
+pub struct Owned {
+    file: PathBuf,
+}
+
+fn place() -> PathBuf {
+    Path::new(PLACE).join("evl-quota")
+}
+
+/// All owners of which groups are remembered.
+pub fn owners() -> Vec<String> {
+    let mut all = Root::live().names_in(place());
+    all.retain(|name| !name.ends_with(".new"));
+    all
+}
+
+impl Owned {
+    /// Those of the owner of this name, which is part of a path.
+    pub fn by(owner: &str) -> Owned {
+        Owned {
+            file: place().join(owner),
+        }
+    }
+
+    /// All that are remembered.
+    pub fn all(&self) -> Vec<Kept> {
+        let bytes = ground::read(&self.file, MOST_BYTES).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        text.lines().filter_map(Kept::read).collect()
+    }
+
+    /// Those of this cell.
+    pub fn of(&self, place: &str) -> Option<Kept> {
+        self.all().into_iter().find(|kept| kept.place == place)
+    }
+
+    fn remember(&self, all: &[Kept]) -> Result<(), QuotaError> {
+        let error = |source| QuotaError::File {
+            path: self.file.clone(),
+            source,
+        };
+        if all.is_empty() {
+            return crate::file::gone(std::fs::remove_file(&self.file)).map_err(error);
+        }
+        let dir = self.file.parent().unwrap_or(Path::new("/"));
+        std::fs::create_dir_all(dir).map_err(error)?;
+        let text: String = all.iter().map(Kept::line).collect();
+        let new = self.file.with_extension("new");
+        ground::replace(&new, text.as_bytes())
+            .and_then(|()| std::fs::rename(&new, &self.file))
+            .map_err(error)
+    }
+
+    /// The groups of a cell with so much of every period on each of these cpus: those that are there, with their
+    /// quota changed if it is another one, else new ones.
+    ///
+    /// # Errors
+    /// If the core refuses, such as for a cpu whose quotas would be more than all of it, or threads are left in those on other cpus.
+    pub fn make(&self, place: &str, cpus: &[u32], percent: i32) -> Result<Kept, QuotaError> {
+        let quotas = Quotas::open()?;
+        let suits = |kept: &Kept| {
+            let own = kept.groups.iter().map(|group| group.cpu);
+            own.eq(cpus.iter().copied()) && kept.is_in(&quotas)
+        };
+        match self.of(place).filter(suits) {
+            Some(kept) if kept.percent == percent => return Ok(kept),
+            Some(mut kept) => {
+                for group in &kept.groups {
+                    quotas.set(*group, percent)?;
+                }
+                kept.percent = percent;
+                let others = self.all().into_iter().filter(|other| other.place != place);
+                self.remember(&others.chain([kept.clone()]).collect::<Vec<Kept>>())?;
+                return Ok(kept);
+            }
+            None => self.remove(place)?,
+        }
+        let mut all = self.all();
+        let mut made = Kept {
+            place: place.to_owned(),
+            percent,
+            groups: Vec::new(),
+        };
+        for cpu in cpus {
+            // Each is remembered at once, so that none is forgotten by one that is killed.
+            let added = quotas.add(*cpu, percent).map_err(QuotaError::from);
+            let noted = added.and_then(|group| {
+                made.groups.push(group);
+                let with: Vec<Kept> = all.iter().chain([&made]).cloned().collect();
+                self.remember(&with)
+            });
+            if let Err(why) = noted {
+                let _ = removed(&quotas, &made);
+                let _ = self.remember(&all);
+                return Err(why);
+            }
+        }
+        all.push(made.clone());
+        Ok(made)
+    }
+
+    /// Removes the groups of a cell.
+    ///
+    /// # Errors
+    /// If threads are left in one; it stays, and is remembered.
+    pub fn remove(&self, place: &str) -> Result<(), QuotaError> {
+        self.retain(|kept| kept.place != place)
+    }
+
+    /// Removes the groups of all cells but those that are kept.
+    ///
+    /// # Errors
+    /// The first, of those that stay.
+    pub fn retain(&self, keeps: impl Fn(&Kept) -> bool) -> Result<(), QuotaError> {
+        let all = self.all();
+        let (mut stay, go): (Vec<Kept>, Vec<Kept>) = all.into_iter().partition(keeps);
+        if go.is_empty() {
+            return Ok(());
+        }
+        let mut result = Ok(());
+        let quotas = Quotas::open()?;
+        for kept in go {
+            if let Err(why) = removed(&quotas, &kept) {
+                stay.push(kept);
+                result = result.and(Err(why));
+            }
+        }
+        self.remember(&stay).and(result)
+    }
+}
+
+/// Removes groups; those that are gone already count as removed.
+fn removed(quotas: &Quotas, kept: &Kept) -> Result<(), QuotaError> {
+    let mut result = Ok(());
+    for group in &kept.groups {
+        if let Err(why) = quotas.remove(*group)
+            && quotas.get(*group).is_ok()
+        {
+            result = result.and(Err(why.into()));
+        }
+    }
+    result
+}
+
+/// A thread of EVL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// Its id for Linux.
+    pub tid: i32,
+    /// Its policy, with the number of its group or partition, such as `quota 3`.
+    pub policy: String,
+    /// Its cpu time out of band, ns, which Linux does not see.
+    pub cpu_ns: i64,
+}
+
+const THREADS: &str = "/sys/class/thread";
+
+/// All threads of EVL among those with these ids.
+pub fn threads(root: &Root, tids: &[i32]) -> Vec<Thread> {
+    let names = root.names_in(THREADS).into_iter();
+    names
+        .filter_map(|name| {
+            let read = |file: &str| root.read(format!("{THREADS}/{name}/{file}")).ok();
+            let tid = read("pid")?.trim().parse().ok()?;
+            if !tids.contains(&tid) {
+                return None;
+            }
+            // Cpu, priority, priority for now, policy; switches in band, of context, calls, wakeups, time.
+            let (sched, stats) = (read("sched")?, read("stats")?);
+            let policy: Vec<&str> = sched.split_whitespace().skip(3).collect();
+            Some(Thread {
+                tid,
+                policy: policy.join(" "),
+                cpu_ns: stats.split_whitespace().nth(4)?.parse().ok()?,
+            })
+        })
+        .collect()
+}
+
+/// Cpu time out of band of the threads that there are now among these, ns; they are asked for only where there are threads of EVL.
+pub fn out_of_band_ns(root: &Root, tids: impl FnOnce() -> Vec<i32>) -> i64 {
+    match root.exists(THREADS) {
+        true => threads(root, &tids()).iter().map(|one| one.cpu_ns).sum(),
+        false => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Tree;
+
+    #[test]
+    fn what_is_remembered_is_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let owned = Owned {
+            file: dir.path().join("made/mission"),
+        };
+        let of = |place: &str, numbers: &[i32]| Kept {
+            place: place.to_owned(),
+            percent: 30,
+            groups: (0..)
+                .zip(numbers)
+                .map(|(cpu, &number)| Group { cpu, number })
+                .collect(),
+        };
+        let all = [of("pilot", &[7]), of("camera.b", &[8, 9])];
+        owned.remember(&all).unwrap();
+        assert_eq!(owned.all(), all);
+        assert_eq!(owned.of("camera.b").as_ref(), Some(&all[1]));
+        assert_eq!(owned.of("camera"), None);
+        owned.remember(&[]).unwrap();
+        assert_eq!(owned.all(), []);
+        assert!(!owned.file.exists());
+        assert!(owned.retain(|_| false).is_ok(), "nothing is asked of EVL");
+    }
+
+    #[test]
+    fn threads_of_the_core_are_found_by_their_ids() {
+        let tree = Tree::new()
+            .file("/sys/class/thread/cell.1/pid", "812\n")
+            .file("/sys/class/thread/cell.1/sched", "1 80 80 quota 3\n")
+            .file(
+                "/sys/class/thread/cell.1/stats",
+                "1 20 30 0 2997000000 299\n",
+            )
+            .file("/sys/class/thread/other/pid", "900\n")
+            .file("/sys/class/thread/other/sched", "1 80 80 fifo\n")
+            .file("/sys/class/thread/other/stats", "1 20 30 0 5 0\n");
+        let found = threads(&tree.root(), &[811, 812]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].policy, "quota 3");
+        assert_eq!(out_of_band_ns(&tree.root(), || vec![812]), 2_997_000_000);
+        assert_eq!(out_of_band_ns(&Tree::new().root(), || unreachable!()), 0);
+    }
+}
