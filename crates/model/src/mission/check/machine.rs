@@ -1,8 +1,8 @@
 //! Checks of cells that are virtual machines.
 
-use super::tasks::runs_by_deadline;
+use super::{rights, tasks::runs_by_deadline};
 use crate::file::Faults;
-use crate::mission::{Cell, Mission, Network, Place};
+use crate::mission::{Cell, Mission, Place};
 
 /// Whether a cell has a machine only if it is one, and asks for nothing that its guest would not get.
 pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
@@ -14,27 +14,10 @@ pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut 
         }
         return;
     }
-    // These are rights of processes of the host, of which the guest sees nothing.
-    let (rights, at) = (&cell.rights, place.key("rights"));
-    let of_processes = [
-        (place, "env", !cell.env.is_empty()),
-        (place, "workdir", cell.workdir.is_some()),
-        (&at, "network", rights.network != Network::None),
-        (&at, "writable_root", rights.writable_root),
-        (&at, "capabilities", !rights.capabilities.is_empty()),
-        (&at, "user", rights.user.is_some()),
-        (&at, "devices", !rights.devices.is_empty()),
-        (&at, "evl", rights.evl),
-        (&at, "mounts", !rights.mounts.is_empty()),
-        (&at, "tmpfs", !rights.tmpfs.is_empty()),
-    ];
-    for (at, key, _) in of_processes
-        .into_iter()
-        .filter(|(_, _, is_given)| *is_given)
-    {
+    for (at, key) in rights::of_processes(cell, place) {
         let what = format!("`{key}` does not reach the guest of a virtual machine");
         let fix = "remove it; the guest runs only its program, with all rights there";
-        faults.report(at, &[key], what, fix);
+        faults.report(&at, &[key], what, fix);
     }
     let helpers = &cell.machine.helpers.cpus;
     let outside = helpers.iter().find(|cpu| !cell.cpus.contains(cpu));

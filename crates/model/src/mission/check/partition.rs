@@ -1,7 +1,8 @@
 //! Checks of cells that are partitions of the machine.
 
+use super::rights;
 use crate::file::Faults;
-use crate::mission::{Cell, Mission, Network, Partition, Place};
+use crate::mission::{Cell, Mission, Partition, Place};
 
 /// Whether a cell has a partition exactly if it is one, and asks for nothing that only processes of Linux have.
 pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
@@ -33,22 +34,9 @@ pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut 
         let fix = "set `class = \"other\"`, which is that of the process that keeps it";
         faults.report(place, &["class"], what, fix);
     }
-    let (rights, at) = (&cell.rights, place.key("rights"));
-    let of_processes = [
-        (place, "args", !cell.args.is_empty()),
-        (place, "env", !cell.env.is_empty()),
-        (place, "workdir", cell.workdir.is_some()),
-        (&at, "network", rights.network != Network::None),
-        (&at, "writable_root", rights.writable_root),
-        (&at, "capabilities", !rights.capabilities.is_empty()),
-        (&at, "user", rights.user.is_some()),
-        (&at, "devices", !rights.devices.is_empty()),
-        (&at, "mounts", !rights.mounts.is_empty()),
-        (&at, "tmpfs", !rights.tmpfs.is_empty()),
-    ];
-    for (at, key, _) in of_processes.into_iter().filter(|(_, _, given)| *given) {
+    for (at, key) in rights::of_processes(cell, place) {
         let what = format!("`{key}` is for processes of Linux, and a partition has none");
-        faults.report(at, &[key], what, "remove it");
+        faults.report(&at, &[key], what, "remove it");
     }
     let at = place.key("partition");
     for cpu in &partition.cpus {

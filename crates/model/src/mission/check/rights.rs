@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 use crate::file::Faults;
 use crate::file::nearest;
 use crate::mission::capability::{allowed, escape, is_known};
-use crate::mission::{Cell, Place};
+use crate::mission::{Cell, Network, Place};
 
 /// File systems of the kernel, through which a cell could escape.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
@@ -38,6 +38,36 @@ pub(super) fn check(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
             }
         }
     }
+}
+
+/// The keys of a cell at `place` that processes of the host have, and a virtual machine's guest or a partition sees nothing of: those
+/// that are given, each with its table.
+pub(super) fn of_processes(cell: &Cell, place: &Place) -> Vec<(Place, &'static str)> {
+    let rights = &cell.rights;
+    let own = [
+        ("args", cell.engine.is_partition() && !cell.args.is_empty()),
+        ("env", !cell.env.is_empty()),
+        ("workdir", cell.workdir.is_some()),
+    ];
+    let of_rights = [
+        ("network", rights.network != Network::None),
+        ("writable_root", rights.writable_root),
+        ("capabilities", !rights.capabilities.is_empty()),
+        ("user", rights.user.is_some()),
+        ("devices", !rights.devices.is_empty()),
+        ("evl", rights.evl),
+        ("mounts", !rights.mounts.is_empty()),
+        ("tmpfs", !rights.tmpfs.is_empty()),
+    ];
+    let given = |at: Place, keys: &[(&'static str, bool)]| {
+        let given = keys.iter().filter(|(_, is_given)| *is_given);
+        given.map(|(key, _)| (at.clone(), *key)).collect::<Vec<_>>()
+    };
+    [
+        given(place.clone(), &own),
+        given(place.key("rights"), &of_rights),
+    ]
+    .concat()
 }
 
 fn capabilities(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
