@@ -17,8 +17,11 @@ pub(super) fn check(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
     let engines = EngineKind::of_missions_from(image.kind());
     if !engines.contains(&cell.engine) {
         let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
-        let what = format!("engine `{}` cannot make a cell from a {kind}", cell.engine);
-        let fix = format!("set `engine` to one of {}", names.join(", "));
+        let what = format!(
+            "engine `{}` cannot make a cell from `image.{kind}`",
+            cell.engine
+        );
+        let fix = format!("set `engine` to {}", names.join(" or "));
         let keys = if faults.says(&place.key("engine")) {
             ["engine", "image"]
         } else {

@@ -201,14 +201,6 @@ impl Check<'_, '_> {
             let at = at.key("load").item(index).key("file");
             self.path(&load.file, &at, "file", FILES);
         }
-        let system = Place::top().key("jailhouse");
-        let image = place.key("image");
-        if ![&system, &image, &at, place]
-            .into_iter()
-            .all(|place| self.faults.is_clear(place))
-        {
-            return;
-        }
         let inmate = cell.image.path().map(|path| (path, partition.entry));
         let loads = partition
             .load
@@ -218,6 +210,15 @@ impl Check<'_, '_> {
             .map(|(file, at)| (resolve(self.file, file), at))
             .collect();
         let system = resolve(self.file, &jailhouse.system);
+        let mut read = files.iter().map(|(file, _)| file).chain([&system]);
+        let of_system = Place::top().key("jailhouse");
+        let is_whole = [&of_system, place].map(|place| self.faults.is_whole(place)) == [true; 2];
+        if !is_whole
+            || !cell.engine.is_partition()
+            || !read.all(|file| FILES.contains(&self.machine.path(file)))
+        {
+            return;
+        }
         for why in self
             .machine
             .refuses_partition(cell, partition, &system, &files)
