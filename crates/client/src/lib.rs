@@ -40,6 +40,9 @@ pub use task::Task;
 /// The same in C: the whole text of `include/timecell.h`, for build scripts that write it where their C compiler looks.
 pub const C_HEADER: &str = include_str!("../include/timecell.h");
 
+/// The signs of life of programs without an operating system, in cells of Jailhouse: the whole text of `include/timecell_inmate.h`.
+pub const INMATE_HEADER: &str = include_str!("../include/timecell_inmate.h");
+
 /// The example of the README, so that it is tested.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

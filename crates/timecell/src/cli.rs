@@ -137,8 +137,13 @@ Its cells run timecell itself, at its current path.")]
     },
     /// Print the C header with which a program reports its jobs.
     #[command(after_help = "Examples:
-  timecell header > timecell.h")]
-    Header,
+  timecell header > timecell.h
+  timecell header --inmate > timecell_inmate.h")]
+    Header {
+        /// Print that of programs without an operating system, in cells of Jailhouse.
+        #[arg(long)]
+        inmate: bool,
+    },
 }
 
 /// The kinds of files that users write.

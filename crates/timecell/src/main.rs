@@ -165,7 +165,7 @@ fn run(command: Command) -> Result<Ended, CommandError> {
         Command::Completions(options) => commands::generate::completions(&options),
         Command::Man(options) => commands::generate::man(&options),
         Command::Schema { of } => commands::generate::schema(of),
-        Command::Header => commands::generate::header(),
+        Command::Header { inmate } => commands::generate::header(inmate),
     }
 }
 

@@ -18,7 +18,7 @@ const PROGRAM: &str = "/guest/program";
 const KERNEL: &str = "/guest/kernel";
 const MODULES: &str = "/guest/modules";
 const MADE: &str = "/made";
-/// Memory that the cell takes beside that of its guest and twice its program, bytes.
+/// Memory that the cell takes beside that of its guest and its guest's system, bytes.
 const BESIDE: u64 = 256 << 20;
 
 /// A cell of engine `qemu` as the cell in which its machine runs; `memory_bytes`: the user's limit.
@@ -41,9 +41,10 @@ pub fn least_memory(asked: &model::Machine, program: &Path) -> Option<u64> {
     Some(memory.saturating_add(made_bytes(program).ok()? + BESIDE))
 }
 
-/// Room for the guest's system with its program, bytes.
+/// Room for the guest's system with its program, bytes: ours is its first process.
 fn made_bytes(program: &Path) -> std::io::Result<u64> {
-    Ok(std::fs::metadata(program)?.len() + BESIDE / 4)
+    let ours = std::fs::metadata("/proc/self/exe")?.len();
+    Ok(std::fs::metadata(program)?.len() + ours + BESIDE / 8)
 }
 
 fn around(spec: &AppSpec, asked: &model::Machine, memory_bytes: Option<u64>) -> Result<AppSpec> {

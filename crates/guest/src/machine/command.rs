@@ -19,9 +19,10 @@ use crate::image::{self, Image};
 use crate::kernel::{self, Kernel};
 use crate::tail;
 
-/// Memory that a kernel and what runs in a guest take at least, beside its system, bytes; and the kernel alone while it unpacks that.
+/// Memory that a kernel and what runs in a guest take at least, beside its system, bytes.
 const BESIDE: u64 = 96 << 20;
-const UNPACKING: u64 = 48 << 20;
+/// Memory that a kernel takes while it unpacks a system to tmpfs, bytes.
+const UNPACKING: u64 = 64 << 20;
 
 /// A machine with all that it boots.
 #[derive(Debug)]
@@ -114,16 +115,14 @@ impl Boots {
         self.kernel_words(true, Mode::Shell)
     }
 
-    /// Fails if the board's memory does not hold its system: the archive, and at the same time what is unpacked from it, for which the
-    /// kernel takes half of what is free beside the archive.
+    /// Fails if the board's memory does not hold its system: the archive, and at the same time what is unpacked from it.
     ///
     /// # Errors
     /// That, with the memory that it takes.
     pub fn fits(&self) -> Result<(), GuestError> {
         let bytes = self.image.as_ref().map_or(0, |image| image.bytes);
-        let copies = |count: u64, beside| bytes.saturating_mul(count) + beside;
         let has = self.board.memory.bytes();
-        let takes = copies(2, BESIDE).max(copies(3, UNPACKING));
+        let takes = bytes.saturating_mul(2).saturating_add(BESIDE);
         if takes <= has {
             return Ok(());
         }
@@ -138,6 +137,15 @@ impl Boots {
             what,
             "give it more `memory`, or fewer `packages`",
         ))
+    }
+
+    /// Whether the system does not fit tmpfs, which the kernel gives half of the memory that the archive leaves. Ramfs has no limit, but no
+    /// extended attributes.
+    fn is_tight(&self) -> bool {
+        let unpacks = (self.image.as_ref()).map_or(0, |image| {
+            image.bytes.saturating_mul(3).saturating_add(UNPACKING)
+        });
+        unpacks > self.board.memory.bytes()
     }
 
     /// Words for QEMU but for the serial lines.
@@ -202,6 +210,9 @@ impl Boots {
         };
         if !kvm {
             words.push(format!("{}=qemu-tcg", host::virt::EMULATED));
+        }
+        if self.is_tight() {
+            words.push("rootfstype=ramfs".into());
         }
         if self.card.is_none() {
             words.extend(self.board.kernel.arguments.iter().cloned());
@@ -381,14 +392,14 @@ mod tests {
         for part in [
             "-machine xlnx-zcu102 -accel tcg -smp 4 -m 2048M -kernel /k -initrd /proc/self/fd/",
             " -append console=ttyPS0 rdinit=/init ",
-            " timecell.emulated=qemu-tcg -- guest init serve ttyPS1 zcu102 -name guest=zcu102,debug-threads=on -nodefaults",
+            " timecell.emulated=qemu-tcg rootfstype=ramfs -- guest init serve ttyPS1 zcu102 -name guest=zcu102,debug-threads=on -nodefaults",
         ] {
             assert!(words.contains(part), "{part}: {words}");
         }
         let said = boots.fits().unwrap_err().to_string();
         assert_eq!(
             said,
-            "zcu102: its memory of 2GiB is too little: to boot takes 3120 MiB (give it more `memory`, or fewer `packages`)"
+            "zcu102: its memory of 2GiB is too little: to boot takes 2144 MiB (give it more `memory`, or fewer `packages`)"
         );
         assert_eq!(host_name("/x/my board.toml"), "my-board");
         assert_eq!(host_name(&"a".repeat(99)).len(), 63);

@@ -33,8 +33,12 @@ pub fn schema(of: FileKind) -> Result<Ended, CommandError> {
 }
 
 /// Prints the header that C programs include to use the client, in the version that this binary speaks.
-pub fn header() -> Result<Ended, CommandError> {
-    out::print(timecell_client::C_HEADER.trim_end());
+pub fn header(is_inmate: bool) -> Result<Ended, CommandError> {
+    let header = match is_inmate {
+        true => timecell_client::INMATE_HEADER,
+        false => timecell_client::C_HEADER,
+    };
+    out::print(header.trim_end());
     Ok(Ended::Fine)
 }
 

@@ -147,10 +147,13 @@ fn a_file_of_another_kind_is_recognised(dir: &Path) {
 }
 
 #[case]
-fn the_header_is_in_the_binary(dir: &Path) {
-    let said = say(dir, &["header"]).ends_with(0);
+fn the_headers_are_in_the_binary(dir: &Path) {
     let file = include_str!("../../../client/include/timecell.h");
-    assert_eq!(said.out.trim_end(), file.trim_end());
+    let inmate = include_str!("../../../client/include/timecell_inmate.h");
+    for (words, file) in [(&["header"][..], file), (&["header", "--inmate"], inmate)] {
+        let said = say(dir, words).ends_with(0);
+        assert_eq!(said.out.trim_end(), file.trim_end());
+    }
 }
 
 #[case]
