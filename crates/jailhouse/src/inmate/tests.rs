@@ -126,6 +126,7 @@ fn a_lost_start_is_repeated() {
     let lost = [("load beat 2", "0"), ("start beat", "0"), ("beats", "no")];
     let again = [
         ("state beat", "running"),
+        ("load beat 2", "0"),
         ("start beat", "0"),
         ("beats", "yes"),
     ];
