@@ -88,7 +88,7 @@ fn asked(record: &str, system: &[u8], program: &[u8]) -> String {
         Ok(()) => "0".to_owned(),
         Err(error) => error.raw_os_error().unwrap().to_string(),
     };
-    let text = |file: &str| match std::fs::read_to_string(Path::new(SYSFS).join(file)) {
+    let text = |file: &str| match host::file::text(Path::new(SYSFS).join(file)) {
         Ok(text) => text.trim_end().to_owned(),
         Err(error) => error.to_string(),
     };
@@ -173,12 +173,12 @@ fn of_load(driver: &Driver, name: &str, images: &[Image]) -> io::Result<()> {
 #[test]
 #[ignore = "needs a board with Jailhouse, which is not enabled"]
 fn the_driver_answers_as_recorded() {
-    let system = std::fs::read("system.cell").unwrap();
+    let system = host::file::read("system.cell").unwrap();
     let name = System::read(&system, ARCHITECTURE).unwrap().root.name;
     let root = format!("sysfs cells/0/name = {name}\n");
     let record = RECORDS.iter().find(|record| record.contains(&root));
     let record = record.unwrap_or(&RECORDS[0]);
-    let program = std::fs::read("inmate.bin").unwrap();
+    let program = host::file::read("inmate.bin").unwrap();
     let answered = asked(record, &system, &program);
     assert!(&answered == record, "it answers otherwise:\n{answered}");
 }
