@@ -3,7 +3,7 @@
 
 /* At 0x1000, written by the test. */
 struct told {
-    enum { NEVER, WRITES_OUTSIDE, BEATS_NO_MORE, SAYS_FAILED, SAYS_ENDED } failure;
+    enum { NEVER, WRITES_OUTSIDE, BEATS_NO_MORE, SAYS_ENDED, SAYS_FAILED } failure;
     uint64_t after_beats, ticks_between, heartbeat;
 };
 
@@ -20,7 +20,7 @@ void work(void)
 {
     const volatile struct told *told = (const volatile struct told *)0x1000;
     for (uint64_t beats = 1;; beats++) {
-        timecell_beat(told->heartbeat);
+        timecell_inmate_beat(told->heartbeat);
         if (told->failure != NEVER && beats >= told->after_beats)
             break;
         const uint64_t began = ticks();
@@ -30,7 +30,7 @@ void work(void)
     if (told->failure == WRITES_OUTSIDE)
         *(volatile uint64_t *)0x60000000 = 1;
     if (told->failure == SAYS_FAILED || told->failure == SAYS_ENDED)
-        timecell_end(told->failure == SAYS_FAILED);
+        timecell_inmate_end(told->failure == SAYS_FAILED);
     for (;;)
         ;
 }

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Beats once: several times within the timeout of the rule `heartbeat`, by one cpu. Takes the address of the mission's key `heartbeat`. */
-static inline void timecell_beat(uintptr_t heartbeat)
+static inline void timecell_inmate_beat(uintptr_t heartbeat)
 {
     volatile uint64_t *beats = (volatile uint64_t *)heartbeat;
     *beats = *beats + 1;
@@ -15,7 +15,7 @@ static inline void timecell_beat(uintptr_t heartbeat)
 }
 
 /* Says in the communication region that the cell has ended (status 0) or failed (any other), and waits for its restart or end. */
-static inline void timecell_end(int status)
+static inline void timecell_inmate_end(int status)
 {
 #if defined(__x86_64__) || defined(__i386__)
     const uintptr_t region = 0x100000;

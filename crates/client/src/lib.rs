@@ -26,6 +26,7 @@
 mod client;
 mod clock;
 mod error;
+mod heartbeat;
 pub mod layout;
 mod map;
 mod name;
@@ -34,6 +35,7 @@ mod task;
 pub use client::Client;
 pub use clock::now_ns;
 pub use error::{OpenError, TaskError};
+pub use heartbeat::Heartbeat;
 pub use name::Name;
 pub use task::Task;
 

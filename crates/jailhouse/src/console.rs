@@ -9,6 +9,9 @@ mod tests;
 /// Bytes of the longest line; a longer one is cut into several.
 pub const LONGEST: usize = 256;
 
+/// Lines of a fault, of which there are about twenty, that are held back until its cell is said.
+const MOST_FAULT_LINES: usize = 64;
+
 /// The time over which bytes are counted: one second.
 const WINDOW_NS: u64 = 1_000_000_000;
 
@@ -47,6 +50,56 @@ pub enum Event {
     Fault,
     /// Anything else.
     Other,
+}
+
+impl Event {
+    /// The cell that it is about, if it says so.
+    fn cell(&self) -> Option<&str> {
+        match self {
+            Event::Created(cell) | Event::Loadable(cell) | Event::Started(cell) => Some(cell),
+            Event::Closing(cell) | Event::Parked { cell, .. } => Some(cell),
+            Event::Fault | Event::Other => None,
+        }
+    }
+}
+
+/// Keeps those lines that are about one cell, or may be.
+#[derive(Debug)]
+pub struct OfCell {
+    name: String,
+    prints: bool,
+    /// Lines about a fault, whose cell is said behind them.
+    fault: Vec<Line>,
+}
+
+impl OfCell {
+    /// The lines of the cell of this name; `prints`: it may print on this console.
+    pub fn new(name: &str, prints: bool) -> OfCell {
+        OfCell {
+            name: name.to_owned(),
+            prints,
+            fault: Vec::new(),
+        }
+    }
+
+    /// Of a further line, and those that were held back: those to be passed on. Lines of other cells that print are told apart only from a cell that may
+    /// not. What was lost is passed on to all.
+    pub fn take(&mut self, line: Line) -> Vec<Line> {
+        match &line {
+            Line::Hypervisor(Event::Fault, _) if self.fault.len() < MOST_FAULT_LINES => {
+                self.fault.push(line);
+                Vec::new()
+            }
+            Line::Hypervisor(event, _) => {
+                let mut lines = std::mem::take(&mut self.fault);
+                lines.push(line.clone());
+                let is_others = event.cell().is_some_and(|cell| cell != self.name);
+                if is_others { Vec::new() } else { lines }
+            }
+            Line::Cell(_) if !self.prints => Vec::new(),
+            _ => vec![line],
+        }
+    }
 }
 
 /// Divides the bytes of the console into lines.

@@ -108,13 +108,7 @@ impl Driver {
     /// # Errors
     /// The driver's refusal.
     pub fn load(&self, name: &str, images: &[Image]) -> Result<(), DriverError> {
-        let parts: Vec<_> = (images.iter())
-            .map(|image| {
-                let source = image.bytes.as_ptr() as u64;
-                (source, image.bytes.len() as u64, image.address)
-            })
-            .collect();
-        self.call(Request::Load, name, request::load(name, &parts).as_ptr())
+        self.call(Request::Load, name, request::images(name, images).as_ptr())
     }
 
     /// Starts a cell at its entry, also one that runs. That it has returned does not mean that the cell has begun.
@@ -158,17 +152,20 @@ impl Driver {
     }
 
     fn call(&self, request: Request, cell: &str, argument: *const u8) -> Result<(), DriverError> {
+        self.ask(request, argument).map_err(|refused| {
+            // While the hypervisor does not run, all but the first are EINVAL.
+            let runs = self.is_enabled().unwrap_or(true);
+            DriverError::of(request, cell, refused, runs)
+        })
+    }
+
+    fn ask(&self, request: Request, argument: *const u8) -> io::Result<()> {
         let number = request.number() as _;
         // SAFETY: the argument is of the form that this request reads: nothing, a configuration that is as long as it says, or a structure of
         // `request`, whose addresses are of bytes that outlive the call. The driver writes to none of them.
         match unsafe { libc::ioctl(self.device.as_raw_fd(), number, argument) } {
             0.. => Ok(()),
-            _ => {
-                let refused = io::Error::last_os_error();
-                // While the hypervisor does not run, all but the first are EINVAL.
-                let runs = self.is_enabled().unwrap_or(true);
-                Err(DriverError::of(request, cell, refused, runs))
-            }
+            _ => Err(io::Error::last_os_error()),
         }
     }
 }
@@ -216,5 +213,7 @@ impl Console {
     }
 }
 
+#[cfg(test)]
+pub(crate) mod answers;
 #[cfg(test)]
 mod tests;

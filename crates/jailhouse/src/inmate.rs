@@ -137,10 +137,11 @@ impl Inmate {
     /// # Errors
     /// [`InmateError`]; the cell stays.
     pub fn run(&self, machine: &mut impl Calls) -> Result<Began, InmateError> {
-        machine.load(&self.name, &self.images)?;
-        machine.wait(SETTLE);
-        let before = machine.beats();
         for lost_starts in 0..STARTS {
+            // Each time, since a program that has begun without a heartbeat has used its memory.
+            machine.load(&self.name, &self.images)?;
+            machine.wait(SETTLE);
+            let before = machine.beats();
             machine.start(&self.name)?;
             let started = machine.now();
             if before.is_none() {

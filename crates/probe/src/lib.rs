@@ -39,7 +39,7 @@ pub use machine::machine;
 pub use map::{prepare_counted_samples, prepare_samples};
 pub use mirror::mirror;
 pub use oob::oob;
-pub use partition::partition;
+pub use partition::{beat, partition};
 pub use program::{TaskOnPage, prepare_page, samples_beside, tasks_on};
 pub use queens::{Queens, QueensArgs, Solved, queens};
 pub use ring::{RingReader, prepare_ring, ring_records};

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jailhouse::console::{Line, Splitter};
+use jailhouse::config::{Cell, cell};
+use jailhouse::console::{Line, OfCell, Splitter};
 use jailhouse::inmate::{Here, Inmate, STARTS};
 use jailhouse::register::{PATIENCE, Register, RegisterError, Wanted};
 use jailhouse::{Console, Driver, Heartbeat, Image, PAGE, State};
@@ -38,6 +39,31 @@ pub fn partition(words: &[String]) -> i32 {
     };
     match kept.keep() {
         Ok(code) => code,
+        Err(error) => {
+            eprintln!("{error}");
+            EXIT_FAILED
+        }
+    }
+}
+
+/// Beats, in a Linux that is a partition, for the keeper in the other one: `ADDRESS PERIOD_MS`: the physical address of its heartbeat, also in
+/// hexadecimal behind `0x`, and the time between two. Ends only with an error.
+pub fn beat(words: &[String]) -> i32 {
+    let [address, period_ms] = words else {
+        return EXIT_BAD_ARGS;
+    };
+    let address = match address.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => address.parse().ok(),
+    };
+    let (Some(address), Ok(period_ms)) = (address, period_ms.parse()) else {
+        return EXIT_BAD_ARGS;
+    };
+    match timecell_client::Heartbeat::at(address) {
+        Ok(mut heartbeat) => loop {
+            heartbeat.beat();
+            thread::sleep(Duration::from_millis(period_ms));
+        },
         Err(error) => {
             eprintln!("{error}");
             EXIT_FAILED
@@ -95,7 +121,9 @@ impl Kept {
         let system =
             host::file::read(&self.system).map_err(|error| unusable(&self.system, error))?;
         let driver = Driver::open()?;
-        let mut console = Log::new(Console::open()?);
+        let prints =
+            Cell::read(&self.inmate.cell).is_ok_and(|own| own.flags & cell::CONSOLE_PERMITTED != 0);
+        let mut console = Log::new(Console::open()?, OfCell::new(&self.inmate.name, prints));
         // That the page is shared is checked before anything is read of it.
         let heartbeat = self.heartbeat.map(Heartbeat::at).transpose();
         let mut here = Here::new(
@@ -191,14 +219,16 @@ fn end_of(state: Option<State>) -> Option<(i32, String)> {
 struct Log {
     console: Console,
     splitter: Splitter,
+    own: OfCell,
     began: Instant,
 }
 
 impl Log {
-    fn new(console: Console) -> Log {
+    fn new(console: Console, own: OfCell) -> Log {
         Log {
             console,
             splitter: Splitter::new(CONSOLE_BYTES),
+            own,
             began: Instant::now(),
         }
     }
@@ -209,11 +239,12 @@ impl Log {
         for _ in 0..4 {
             let read = self.console.read(&mut bytes);
             let now_ns = self.began.elapsed().as_nanos() as u64;
-            for line in self.splitter.take(&bytes[..read], now_ns) {
+            let lines = self.splitter.take(&bytes[..read], now_ns);
+            for line in lines.into_iter().flat_map(|line| self.own.take(line)) {
                 match line {
                     Line::Hypervisor(_, text) => println!("hypervisor: {text}"),
                     Line::Cell(text) => println!("console: {text}"),
-                    Line::Missed(bytes) => println!("console: {bytes} bytes were lost"),
+                    Line::Missed(bytes) => println!("console: missed {bytes} bytes"),
                     Line::Dropped(bytes) => {
                         println!("console: {bytes} bytes of a flood are left out")
                     }

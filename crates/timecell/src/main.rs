@@ -182,6 +182,7 @@ fn inside(words: &[String]) -> i32 {
         Some((word, rest)) if word == "bridge" => probe::bridge(rest),
         Some((word, rest)) if word == "machine" => probe::machine(rest),
         Some((word, rest)) if word == "partition" => probe::partition(rest),
+        Some((word, rest)) if word == "beat" => probe::beat(rest),
         Some((word, rest)) if word == "mirror" => probe::mirror(rest),
         Some((word, rest)) if word == "set" => probe::set(rest),
         Some((word, rest)) if word == "supply" => probe::supply(rest),

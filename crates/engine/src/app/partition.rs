@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use jailhouse::config::{System, memory};
+use jailhouse::config::{Console, System, memory};
 use jailhouse::partition::{Device, Partition, PartitionMemory};
 use jailhouse::register::{self, ARCHITECTURE};
 use jailhouse::{PAGE, Span};
 use model::EngineKind;
-use model::mission::MemoryKind;
+use model::mission::{ConsoleKind, MemoryKind};
 
 use super::{AppSpec, Ids, Image};
 use crate::EngineError;
@@ -120,12 +120,39 @@ fn configuration(name: &str, asked: &model::mission::Partition, system: &Path) -
         registers: Span::new(device.at, device.size.bytes()),
         interrupts: device.interrupts.clone(),
     };
+    let console = asked.console.as_ref().map(|line| {
+        let shared = if line.shared { memory::SHARED } else { 0 };
+        let registers = PartitionMemory {
+            span: Span::new(page_of(line.at), PAGE),
+            virtual_at: None,
+            flags: memory::READ | memory::WRITE | memory::IO | shared,
+        };
+        let console = Console {
+            address: line.at,
+            size: PAGE as u32,
+            kind: match line.kind {
+                ConsoleKind::Uart8250 => 2,
+                ConsoleKind::Pl011 => 3,
+                ConsoleKind::XuartPs => 4,
+                ConsoleKind::Mvebu => 5,
+                ConsoleKind::Hscif => 6,
+                ConsoleKind::Scifa => 7,
+                ConsoleKind::Imx => 8,
+                ConsoleKind::ImxLpuart => 9,
+                ConsoleKind::Scif => 10,
+            },
+            flags: 3,
+            ..Console::default()
+        };
+        (registers, console)
+    });
+    let registers = console.iter().map(|(registers, _)| *registers);
     let partition = Partition {
         name: name.to_owned(),
         cpus: asked.cpus.clone(),
-        memory: asked.memory.iter().map(region).collect(),
+        memory: asked.memory.iter().map(region).chain(registers).collect(),
         entry: asked.entry,
-        console: None,
+        console: console.map(|(_, console)| console),
         prints: asked.prints,
         heartbeat: asked.heartbeat.map(page_of),
         devices: asked.device.iter().map(device).collect(),

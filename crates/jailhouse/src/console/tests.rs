@@ -129,3 +129,38 @@ fn the_hypervisors_begin_and_end_are_its_own_lines() {
     let is_own = |line: &Line| matches!(line, Line::Hypervisor(Event::Other, _));
     assert!(all.iter().all(is_own), "{all:?}");
 }
+
+#[test]
+fn a_cell_gets_its_own_lines() {
+    let text = "Created cell \"fly\"\nCreated cell \"glide\"\nPage pool usage after cell creation: mem 7/9, remap 1/2\n\
+        hello\nUnhandled data write at 0x60000000(8)\nParking CPU 2 (Cell: \"glide\")\n\
+        Unhandled data read at 0x60000000(4)\nParking CPU 3 (Cell: \"fly\")\n<missed 12 bytes of console log>\n";
+    let of = |name: &str, prints: bool| -> Vec<String> {
+        let mut own = OfCell::new(name, prints);
+        let lines = Splitter::new(4096).take(text.as_bytes(), 0);
+        let lines = lines.into_iter().flat_map(|line| own.take(line));
+        let texts = lines.map(|line| match line {
+            Line::Hypervisor(_, text) | Line::Cell(text) => text,
+            Line::Missed(bytes) | Line::Dropped(bytes) => bytes.to_string(),
+        });
+        texts.collect()
+    };
+    let pool = "Page pool usage after cell creation: mem 7/9, remap 1/2";
+    let fly = [
+        "Created cell \"fly\"",
+        pool,
+        "Unhandled data read at 0x60000000(4)",
+        "Parking CPU 3 (Cell: \"fly\")",
+        "12",
+    ];
+    assert_eq!(of("fly", false), fly);
+    let glide = [
+        "Created cell \"glide\"",
+        pool,
+        "hello",
+        "Unhandled data write at 0x60000000(8)",
+        "Parking CPU 2 (Cell: \"glide\")",
+        "12",
+    ];
+    assert_eq!(of("glide", true), glide);
+}

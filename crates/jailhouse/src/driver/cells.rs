@@ -23,7 +23,7 @@ pub enum State {
 }
 
 impl State {
-    fn of(word: &str) -> State {
+    pub(crate) fn of(word: &str) -> State {
         match word {
             "running" => State::Running,
             "running/locked" => State::RunningLocked,

@@ -25,6 +25,17 @@ pub(super) fn cell(name: &str) -> Vec<u8> {
     words
 }
 
+/// A cell by its name, and its images, which must outlive the request.
+pub(super) fn images(name: &str, images: &[super::Image]) -> Vec<u8> {
+    let parts: Vec<_> = (images.iter())
+        .map(|image| {
+            let source = image.bytes.as_ptr() as u64;
+            (source, image.bytes.len() as u64, image.address)
+        })
+        .collect();
+    load(name, &parts)
+}
+
 /// A cell by its name, and for each image where it is here, how many bytes it has, and where it goes.
 pub(super) fn load(name: &str, images: &[(u64, u64, u64)]) -> Vec<u8> {
     let mut words = cell(name);

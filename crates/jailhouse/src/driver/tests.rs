@@ -26,145 +26,145 @@ fn requests_are_the_bytes_that_the_driver_reads() {
     assert_eq!(request::load("beat", &[]).len(), 0x30);
 }
 
-/// Error numbers as the driver answered on the emulated ZCU102.
+/// The requests of the records that were refused, in their order, and how each refusal begins.
 #[test]
-fn every_error_of_the_driver_has_its_sentence() {
+fn every_recorded_refusal_has_its_sentence() {
+    let all = [
+        ("create beat 3", "Jailhouse is not enabled"),
+        ("load beat 0", "Jailhouse is not enabled"),
+        ("start beat", "Jailhouse is not enabled"),
+        ("destroy beat", "Jailhouse is not enabled"),
+        ("disable", "Jailhouse is not enabled"),
+        ("enable", "Jailhouse runs already, or something else has"),
+        ("load nobody 0", "there is no cell `nobody`"),
+        ("start nobody", "there is no cell `nobody`"),
+        ("destroy nobody", "there is no cell `nobody`"),
+        ("create beat 3", "there is a cell `beat` already"),
+        ("create other 3", "a cpu of cell `other` is another cell's"),
+        ("create other 9", "a cpu of cell `other` is another cell's"),
+        ("load beat 2 beyond", "an image of cell `beat` lies outside"),
+        ("load nobody 2 steady", "there is no cell `nobody`"),
+    ];
+    for record in answers::RECORDS {
+        let mut left = all.iter();
+        for (title, answers) in answers::sections(record) {
+            for (request, answer) in answers {
+                let errno = answer.parse().unwrap_or(0);
+                let words: Vec<&str> = request.split(' ').collect();
+                let kind = match words[0] {
+                    "enable" => Request::Enable,
+                    "disable" => Request::Disable,
+                    "create" => Request::Create,
+                    "load" => Request::Load,
+                    "start" => Request::Start,
+                    "destroy" => Request::Destroy,
+                    _ => continue,
+                };
+                if errno != 0 {
+                    let (asked, says) = left.next().unwrap();
+                    let refused = io::Error::from_raw_os_error(errno);
+                    let name = words.get(1).unwrap_or(&"");
+                    let runs = title != "not enabled";
+                    let error = DriverError::of(kind, name, refused, runs).to_string();
+                    assert_eq!(*asked, request);
+                    assert!(error.starts_with(says), "{request}: {error}");
+                }
+            }
+        }
+        assert_eq!(left.next(), None);
+    }
+}
+
+/// Error numbers of requests that no record has, as seen on the emulated ZCU102.
+#[test]
+fn every_other_error_of_the_driver_has_its_sentence() {
     let all = [
         (
             Request::Enable,
             2,
-            true,
             "the driver finds no jailhouse.bin in /lib/firmware",
         ),
         (
             Request::Enable,
-            16,
-            true,
-            "Jailhouse runs already, or something else has the memory of its hypervisor",
-        ),
-        (
-            Request::Enable,
             22,
-            false,
             "the system configuration is refused: signature",
         ),
         (
             Request::Enable,
             19,
-            false,
-            "the kernel was not started in the processor's mode of hypervisors",
-        ),
-        (Request::Disable, 22, false, "Jailhouse is not enabled"),
-        (Request::Create, 22, false, "Jailhouse is not enabled"),
-        (Request::Start, 22, false, "Jailhouse is not enabled"),
-        (Request::Create, 17, true, "there is a cell `beat` already"),
-        (
-            Request::Create,
-            16,
-            true,
-            "a cpu of cell `beat` is another cell's",
+            "the kernel was not started in the processor's mode of",
         ),
         (
             Request::Create,
             22,
-            true,
             "the configuration of cell `beat` is refused",
         ),
         (
             Request::Create,
             7,
-            true,
             "the configuration of cell `beat` is too long",
         ),
-        (Request::Load, 2, true, "there is no cell `beat`"),
-        (
-            Request::Load,
-            22,
-            true,
-            "an image of cell `beat` lies outside",
-        ),
-        (
-            Request::Load,
-            1,
-            true,
-            "cell `beat`, or another one, denies it",
-        ),
-        (
-            Request::Start,
-            22,
-            true,
-            "start of cell `beat`: Invalid argument",
-        ),
+        (Request::Load, 1, "cell `beat`, or another one, denies it"),
+        (Request::Start, 22, "start of cell `beat`: Invalid argument"),
         (
             Request::Destroy,
             1,
-            true,
             "cell `beat`, or another one, denies it",
         ),
     ];
-    for (request, errno, runs, says) in all {
+    for (request, errno, says) in all {
         let source = io::Error::from_raw_os_error(errno);
-        let error = DriverError::of(request, "beat", source, runs).to_string();
+        let error = DriverError::of(request, "beat", source, true).to_string();
         assert!(error.starts_with(says), "{error}");
-    }
-}
-
-/// The driver's directory as it was on the emulated ZCU102, with a cell that has written outside of its memory.
-fn recorded(dir: &Path) {
-    let files = [
-        ("enabled", "1\n"),
-        ("cells/0/name", "zcu\n"),
-        ("cells/0/state", "running\n"),
-        ("cells/0/cpus_assigned_list", "0-2\n"),
-        ("cells/0/cpus_failed_list", "\n"),
-        ("cells/0/statistics/vmexits_total", "1599\n"),
-        ("cells/1/name", "beat\n"),
-        ("cells/1/state", "failed\n"),
-        ("cells/1/cpus_assigned_list", "3\n"),
-        ("cells/1/cpus_failed_list", "3\n"),
-        ("cells/1/statistics/vmexits_total", "3\n"),
-    ];
-    for (file, text) in files {
-        let path = dir.join(file);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
     }
 }
 
 #[test]
 fn cells_are_read_from_sysfs() {
-    let dir = tempfile::tempdir().unwrap();
-    recorded(dir.path());
-    assert!(cells::is_enabled(dir.path()).unwrap());
-    let root = CellStatus {
-        id: 0,
-        name: "zcu".to_owned(),
-        state: State::Running,
-        cpus: vec![0, 1, 2],
-        failed_cpus: Vec::new(),
-        exits: 1599,
-    };
-    let beat = CellStatus {
-        id: 1,
-        name: "beat".to_owned(),
-        state: State::Failed,
-        cpus: vec![3],
-        failed_cpus: vec![3],
-        exits: 3,
-    };
-    assert_eq!(cells::all(dir.path()).unwrap(), [root, beat]);
-    for (word, state) in [
-        ("running/locked", State::RunningLocked),
-        ("shut down", State::ShutDown),
-        ("invalid", State::Other("invalid".to_owned())),
-    ] {
-        fs::write(dir.path().join("cells/1/state"), format!("{word}\n")).unwrap();
-        assert_eq!(cells::all(dir.path()).unwrap()[1].state, state);
+    for record in answers::RECORDS {
+        // The driver's directory with a cell that has written outside of its memory.
+        let dir = tempfile::tempdir().unwrap();
+        let strayed = ["enabled", "strayed"].map(|title| answers::section(record, title));
+        let strayed = strayed.concat();
+        for (request, text) in &strayed {
+            if let Some(file) = request.strip_prefix("sysfs ") {
+                let path = dir.path().join(file);
+                let text = text.replace("a number", "1599");
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text + "\n").unwrap();
+            }
+        }
+        assert!(cells::is_enabled(dir.path()).unwrap());
+        let root = CellStatus {
+            id: 0,
+            name: strayed[3].1.to_owned(),
+            state: State::Running,
+            cpus: vec![0, 1, 2],
+            failed_cpus: Vec::new(),
+            exits: 1599,
+        };
+        let beat = CellStatus {
+            id: 1,
+            name: "beat".to_owned(),
+            state: State::Failed,
+            cpus: vec![3],
+            failed_cpus: vec![3],
+            exits: 1599,
+        };
+        assert_eq!(cells::all(dir.path()).unwrap(), [root, beat]);
+        for (word, state) in [
+            ("running/locked", State::RunningLocked),
+            ("shut down", State::ShutDown),
+            ("invalid", State::Other("invalid".to_owned())),
+        ] {
+            fs::write(dir.path().join("cells/1/state"), format!("{word}\n")).unwrap();
+            assert_eq!(cells::all(dir.path()).unwrap()[1].state, state);
+        }
+        let cpus = dir.path().join("cells/1/cpus_assigned_list");
+        fs::write(&cpus, "three\n").unwrap();
+        let error = cells::all(dir.path()).unwrap_err().to_string();
+        assert!(error.starts_with(cpus.to_str().unwrap()), "{error}");
     }
-    let cpus = dir.path().join("cells/1/cpus_assigned_list");
-    fs::write(&cpus, "three\n").unwrap();
-    let error = cells::all(dir.path()).unwrap_err().to_string();
-    assert!(error.starts_with(cpus.to_str().unwrap()), "{error}");
 }
 
 #[test]

@@ -36,7 +36,10 @@ pub use health::{Action, Escalation, ExitStatus, Observed, Rule};
 pub use image::{Image, ImageKind};
 pub use machine::{Machine, PathKind, Way};
 pub use modes::{ModePolicy, Modes};
-pub use partition::{Jailhouse, Load, MemoryKind, Partition, PartitionDevice, PartitionMemory};
+pub use partition::{
+    ConsoleKind, Jailhouse, Load, MemoryKind, Partition, PartitionConsole, PartitionDevice,
+    PartitionMemory,
+};
 pub use restart::{Restart, RestartPolicy};
 pub use rights::{Access, Device, Mount, Network, Rights, Seccomp, Tmpfs, User};
 pub use supervisor::{Supervisor, SupervisorClass};

@@ -44,11 +44,13 @@ table! {
         load: Vec<Load> = tables::<Load>(16), Without "none";
         /// its devices
         device: Vec<PartitionDevice> = tables::<PartitionDevice>(64), Without "none";
+        /// the serial line of its console, of which its program is told
+        console: Option<PartitionConsole>, Without "none";
         /// further interrupts
         interrupts: Vec<u32> = INTERRUPTS, Without "none";
         /// physical address, a multiple of 8, of a number of 64 bits that it changes as long as it lives; its page is shared with Linux
         heartbeat: Option<u64>, Without "it is taken to run as soon as it is started";
-        /// longest wait for its first heartbeat, after which it is started again, five times
+        /// longest wait for its first heartbeat, after which it is loaded and started again, five times
         boot_time: Duration = START, Default "\"1s\"";
         /// whether it may print on the hypervisor's console
         prints: bool, Default "false";
@@ -98,6 +100,42 @@ table! {
         size: Bytes = Kind::Size { least: 1 }, Default "\"4KiB\"";
         /// its interrupts, as the controller counts them: on a GIC, the first shared one is 32
         interrupts: Vec<u32> = INTERRUPTS, Without "none";
+    }
+}
+
+table! {
+    /// The serial line of a partition's console.
+    pub struct PartitionConsole: "partition_console", "[cell.partition.console]" {
+        /// physical address of its registers, of which it gets the page
+        at: u64, Required "0xff010000";
+        /// its kind, as Jailhouse calls it
+        kind: ConsoleKind, Required "\"pl011\"";
+        /// whether Linux, or the hypervisor, keeps it as well
+        shared: bool, Default "false";
+    }
+}
+
+choice! {
+    /// The kinds of serial lines that the programs of Jailhouse print on, with registers in memory, four bytes apart.
+    pub enum ConsoleKind {
+        /// Compatible to that of the PC.
+        Uart8250 = "8250",
+        /// ARM's.
+        Pl011 = "pl011",
+        /// That of the Zynq.
+        XuartPs = "xuartps",
+        /// Marvell's.
+        Mvebu = "mvebu",
+        /// Renesas', with a fast clock.
+        Hscif = "hscif",
+        /// Renesas', with a larger buffer.
+        Scifa = "scifa",
+        /// NXP's.
+        Imx = "imx",
+        /// NXP's, of little power.
+        ImxLpuart = "imx-lpuart",
+        /// Renesas'.
+        Scif = "scif",
     }
 }
 

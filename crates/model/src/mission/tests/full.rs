@@ -136,6 +136,11 @@ heartbeat = 0x800400010
 boot_time = "3s"
 prints = true
 
+[cell.partition.console]
+at = 0xff000000
+kind = "xuartps"
+shared = true
+
 [[cell.partition.memory]]
 at = 0x800600000
 size = "64KiB"

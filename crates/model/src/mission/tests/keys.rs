@@ -152,6 +152,10 @@ fn spot(shape: &Shape) -> (&'static str, &'static str) {
         "helpers" => ("{ class = \"idle\"", "{ KEY, class = \"idle\""),
         "jailhouse" => ("[jailhouse]\n", "[jailhouse]\nKEY\n"),
         "partition" => ("[cell.partition]\n", "[cell.partition]\nKEY\n"),
+        "partition_console" => (
+            "[cell.partition.console]\n",
+            "[cell.partition.console]\nKEY\n",
+        ),
         "partition_memory" => (
             "[[cell.partition.memory]]\n",
             "[[cell.partition.memory]]\nKEY\n",

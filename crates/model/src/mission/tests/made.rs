@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use crate::Enforcer;
 use crate::mission::{
-    Access, Action, Arrivals, Band, Cell, CellClass, Criticality, Device, Escalation, ExitStatus,
-    Image, Jailhouse, Latency, Load, MemoryKind, Mission, ModePolicy, Modes, Mount, Network,
-    Observed, Partition, PartitionDevice, PartitionMemory, Ready, Restart, RestartPolicy, Rights,
-    Rule, Seccomp, Supervisor, SupervisorClass, Task, Tmpfs, Uids, User, WhenShed,
+    Access, Action, Arrivals, Band, Cell, CellClass, ConsoleKind, Criticality, Device, Escalation,
+    ExitStatus, Image, Jailhouse, Latency, Load, MemoryKind, Mission, ModePolicy, Modes, Mount,
+    Network, Observed, Partition, PartitionConsole, PartitionDevice, PartitionMemory, Ready,
+    Restart, RestartPolicy, Rights, Rule, Seccomp, Supervisor, SupervisorClass, Task, Tmpfs, Uids,
+    User, WhenShed,
 };
 use crate::taskset::{CellTask, Reservation};
 use crate::{Bytes, Duration, EngineKind, Machine};
@@ -326,6 +327,11 @@ fn partition(dice: &mut Dice<'_>, index: usize) -> Partition {
                 interrupts: interrupts.clone(),
             })
             .collect(),
+        console: dice.flip().then(|| PartitionConsole {
+            at: dice.count().into(),
+            kind: dice.one(&ConsoleKind::NAMES),
+            shared: dice.flip(),
+        }),
         interrupts: interrupts.clone(),
         heartbeat: dice.flip().then_some(0x8_0040_0010),
         boot_time: plus(Duration::from_ns(1_000_000), dice.time()),
