@@ -285,6 +285,11 @@ impl FromStr for EngineKind {
         (EngineKind::OF_BENCH.iter().copied())
             .find(|kind| kind.name() == text)
             .ok_or_else(|| {
+                if EngineKind::OF_MISSIONS.iter().any(|kind| kind.name() == text) {
+                    return format!(
+                        "cells of `{text}` run no program that is measured; measure a mission with them: `timecell bench mission MISSION`"
+                    );
+                }
                 let all = "the engines are";
                 let names: Vec<&str> = EngineKind::OF_BENCH
                     .iter()

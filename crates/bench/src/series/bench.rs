@@ -1,9 +1,10 @@
 //! A scenario of single measurements: its options, its declaration before anything is done, and how it measures.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use engine::User;
-use model::{EngineKind, InputError, Limits, Requirement};
+use model::{EngineKind, InputError, InputErrors, Limits, Requirement};
 use record::run::Run;
 use record::series::{Quantity, Swept};
 use record::{Condition, NotMeasured};
@@ -26,7 +27,7 @@ pub struct SeriesScenario {
     pub rounds: (u32, u32),
     /// Its own option, if any.
     pub own: OwnOption,
-    pub(crate) prepare: fn(&SeriesOptions) -> Prepared,
+    pub(crate) prepare: fn(&SeriesOptions) -> Result<Prepared, InputErrors>,
 }
 
 /// An option of one scenario only.
@@ -40,6 +41,8 @@ pub enum OwnOption {
     Heartbeat,
     /// [`SeriesOptions::sweep`].
     Sweep,
+    /// [`SeriesOptions::mission`], which is required and takes the place of engines.
+    Mission,
 }
 
 /// The user's options. `plan.json` of a run has them.
@@ -60,6 +63,9 @@ pub struct SeriesOptions {
     pub heartbeat_timeout_ns: i64,
     /// Sizes of cells; for `startup`.
     pub sweep: Sweep,
+    /// Absolute path of the mission file; for `mission`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mission: Option<PathBuf>,
 }
 
 impl Default for SeriesOptions {
@@ -72,6 +78,7 @@ impl Default for SeriesOptions {
             rootless_user: None,
             heartbeat_timeout_ns: HEARTBEAT_NS,
             sweep: Sweep::default(),
+            mission: None,
         }
     }
 }
@@ -204,11 +211,11 @@ impl SeriesPlan {
     /// The plan of a scenario. Changes nothing on the machine.
     ///
     /// # Errors
-    /// When the number of rounds is out of range, or something is named that this host does not have.
+    /// When the number of rounds is out of range, something is named that this host does not have, or the mission file is faulty.
     pub fn new(
         scenario: &SeriesScenario,
         options: &SeriesOptions,
-    ) -> Result<SeriesPlan, InputError> {
+    ) -> Result<SeriesPlan, InputErrors> {
         let (usual, quick) = scenario.rounds;
         let own = if options.quick { quick } else { usual };
         let rounds = options.rounds.unwrap_or(own.into());
@@ -221,7 +228,8 @@ impl SeriesPlan {
                     Limits::ROUNDS.start(),
                     Limits::ROUNDS.end()
                 ),
-            ));
+            )
+            .into());
         }
         let allowed = allowed_cpus();
         if let Some(absent) = options.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
@@ -231,13 +239,14 @@ impl SeriesPlan {
                     "cpu {absent} does not exist, is offline, or may not be used by this process"
                 ),
                 format!("the usable cpus are {}", host::cpus::format_list(&allowed)),
-            ));
+            )
+            .into());
         }
         let memory = host::file::text("/proc/meminfo").unwrap_or_default();
         if let Some(bytes) = host::process::bytes(&memory, "MemTotal") {
             options.sweep.fits(bytes)?;
         }
-        let mut prepared = (scenario.prepare)(options);
+        let mut prepared = (scenario.prepare)(options)?;
         let measured = |subject: &str| prepared.tasks.iter().any(|t| t.subject == subject);
         if prepared.baseline.as_deref().is_some_and(|b| !measured(b)) {
             prepared.baseline = prepared.tasks.first().map(|task| task.subject.clone());

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use engine::{Cell, CellSpec, Rights};
 use host::process::{self, Resident};
 use host::rtgroup::RtGroup;
-use model::{Bytes, Duration, EngineKind, Machine, Requirement, Size};
+use model::{Bytes, Duration, EngineKind, InputErrors, Machine, Requirement, Size};
 use probe::control::State;
 use probe::{ClassBy, ProbeArgs, clock};
 use record::Condition;
@@ -50,7 +50,7 @@ struct Footprint {
     stage: Stage,
 }
 
-fn prepare(options: &SeriesOptions) -> Prepared {
+fn prepare(options: &SeriesOptions) -> Result<Prepared, InputErrors> {
     let mut found = cells::find(options, true);
     let class = fifo_requirement(PRIORITY);
     let fifo = class.met.then_some(PRIORITY);
@@ -64,7 +64,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
             guess_ns: subject.kind.creation_ns() + SETTLING_NS,
         })
         .collect();
-    Prepared {
+    Ok(Prepared {
         tasks,
         needs: found.needs,
         conditions: conditions(&class),
@@ -87,7 +87,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
                 stage,
             }))
         }),
-    }
+    })
 }
 
 fn conditions(class: &Requirement) -> Vec<Condition> {

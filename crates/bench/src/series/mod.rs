@@ -6,6 +6,7 @@
 mod bench;
 mod cells;
 mod footprint;
+mod mission;
 mod nqueens;
 mod recovery;
 mod run;
@@ -18,9 +19,10 @@ pub use run::run_series;
 pub use sweep::Sweep;
 
 /// Every scenario of this kind.
-pub static SERIES_SCENARIOS: [SeriesScenario; 4] = [
+pub static SERIES_SCENARIOS: [SeriesScenario; 5] = [
     startup::SCENARIO,
     recovery::SCENARIO,
+    mission::SCENARIO,
     footprint::SCENARIO,
     nqueens::SCENARIO,
 ];

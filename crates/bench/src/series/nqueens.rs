@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use engine::CellSpec;
 use host::rtgroup::RtGroup;
 use host::thermal::{self, Sensor};
-use model::{EngineKind, LoadKind, LoadPlan};
+use model::{EngineKind, InputErrors, LoadKind, LoadPlan};
 use probe::control::State;
 use probe::{Barrier, ClassBy, Queens, QueensArgs, Solved};
 use record::run::Run;
@@ -78,7 +78,7 @@ struct NQueens {
     stage: Stage,
 }
 
-fn prepare(options: &SeriesOptions) -> Prepared {
+fn prepare(options: &SeriesOptions) -> Result<Prepared, InputErrors> {
     let mut found = cells::find(options, false);
     let mut allowed = allowed_cpus();
     allowed.sort_unstable();
@@ -114,7 +114,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
     }
     found.needs.requirements.push(class);
     let conditions = conditions(fifo, sensor.as_ref(), &points, &options.cpus);
-    Prepared {
+    Ok(Prepared {
         tasks: points.iter().map(task).collect(),
         needs: found.needs,
         conditions,
@@ -122,7 +122,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         sweep: Vec::new(),
         baseline: Some("bare".to_owned()),
         open: Box::new(move |run| Ok(Box::new(NQueens::open(run, points, fifo, sensor)?))),
-    }
+    })
 }
 
 /// The cpus of so many threads: of those that they may use, all unless some are `chosen`, the highest.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use engine::{Cell, CellSpec, Rights};
-use model::{EngineKind, Helper};
+use model::{EngineKind, Helper, InputErrors};
 use probe::{Life, clock};
 use record::series::Quantity;
 use record::{Condition, NotMeasured};
@@ -50,7 +50,7 @@ struct Recovery {
     stage: Stage,
 }
 
-fn prepare(options: &SeriesOptions) -> Prepared {
+fn prepare(options: &SeriesOptions) -> Result<Prepared, InputErrors> {
     let mut found = cells::find(options, false);
     let timeout_ns = options.heartbeat_timeout_ns;
     let mut tasks = Vec::new();
@@ -80,7 +80,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
             guess_ns: 2 * subject.kind.creation_ns(),
         })
         .collect();
-    Prepared {
+    Ok(Prepared {
         tasks: listed,
         needs: found.needs,
         conditions: conditions(timeout_ns),
@@ -94,7 +94,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
                 stage: Stage::of_run(run)?,
             }))
         }),
-    }
+    })
 }
 
 /// Cells without a process that could be killed apart from the payload, and without a substitute.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use engine::{CellSpec, Manager, Network, Rights, Source, User};
-use model::{EngineKind, Requirement, Size};
+use model::{EngineKind, InputErrors, Requirement, Size};
 use probe::Life;
 use record::Condition;
 use record::series::{Quantity, Swept};
@@ -246,7 +246,7 @@ impl Ways {
     }
 }
 
-fn prepare(options: &SeriesOptions) -> Prepared {
+fn prepare(options: &SeriesOptions) -> Result<Prepared, InputErrors> {
     let mut ways = Ways {
         ways: Vec::new(),
         needs: Needs::default(),
@@ -275,7 +275,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
             guess_ns: *guess_ns,
         })
         .collect();
-    Prepared {
+    Ok(Prepared {
         tasks,
         needs,
         conditions: conditions(!sweep.is_empty()),
@@ -291,7 +291,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
                 .collect::<Result<_, _>>()?;
             Ok(Box::new(Startup { stage, launchers }))
         }),
-    }
+    })
 }
 
 /// That the limit of a container is one on this host.

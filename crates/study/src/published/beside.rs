@@ -190,7 +190,8 @@ fn counterparts(group: &Group, figure: &Figure, own: &[Own]) -> Result<Vec<Ours>
         }
     }
     if let Some(part) = figure.part.as_deref() {
-        left.retain(|o| o.part.as_deref() == Some(part));
+        let parts = [Some(part), figure.or_part.as_deref()];
+        left.retain(|o| o.part.is_some() && parts.contains(&o.part.as_deref()));
         if left.is_empty() {
             return Err(format!("the run has no figure `{part}`"));
         }

@@ -300,7 +300,7 @@ fn what(scenario: &str, figure: &SeriesFigure) -> Option<What> {
     };
     match (scenario, figure.unit) {
         ("startup", Quantity::Ns) if figure.part == START_UP => Some(idle(About::Startup)),
-        ("recovery", Quantity::Ns) => Some(idle(About::Recovery)),
+        ("recovery" | "mission", Quantity::Ns) => Some(idle(About::Recovery)),
         ("footprint", Quantity::Bytes) => Some(idle(About::Memory)),
         ("nqueens", Quantity::Ns) => {
             let (threads, load) = match figure.part.strip_suffix(", cpu load elsewhere") {

@@ -163,6 +163,8 @@ pub struct Figure {
     pub series: Option<String>,
     /// Which figure of such a run it is; without an engine and a name of a series, that of every subject.
     pub part: Option<String>,
+    /// Which figure it is of a run of another scenario.
+    pub or_part: Option<String>,
     /// Which number.
     pub kind: Kind,
     /// The number as printed; 0 where there are [words](Figure::says) instead.

@@ -114,6 +114,9 @@ pub struct CellStatus {
     pub cell: String,
     /// Its state.
     pub state: CellState,
+    /// Whether it runs and those that wait for it may start; `false`, too, of a supervisor of an older version.
+    #[serde(default)]
+    pub ready: bool,
     /// Why it does not run, a clause.
     pub why: Option<String>,
     /// Why it is not to run.
@@ -299,6 +302,7 @@ impl CellStatus {
         CellStatus {
             cell: cell.to_owned(),
             state: CellState::Stopped,
+            ready: false,
             why: (holds.first()).map(|hold| hold.clause().to_owned()),
             holds,
             pid: process.map(|started| started.process.pid),

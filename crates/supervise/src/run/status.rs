@@ -141,6 +141,7 @@ fn show_live(status: &mut CellStatus, live: &Live, version: &Cell, known: Option
         true => CellState::Ending,
         false => CellState::Running,
     };
+    status.ready = status.state == CellState::Running && version.watch.is_ready();
     status.why = None;
     if status.holds.contains(&Hold::Shed) {
         status.why = Some(Hold::Shed.clause().to_owned());

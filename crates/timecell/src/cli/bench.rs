@@ -11,8 +11,9 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Id, Subcommand, Value
 use model::InputError;
 
 use super::bench_options::{
-    Cpus, Decided, Experiment, Growth, Heartbeat, Isolation, Itself, Judged, Kept, Loads, Own,
-    OwnProgram, Pace, RealTime, Reserved, Series, Supply, Sweep, TaskSet, Trials, Until,
+    Cpus, Decided, Experiment, Growth, Heartbeat, Isolation, Itself, Judged, Kept, Loads,
+    OfMission, Own, OwnProgram, Pace, RealTime, Reserved, Series, SeriesCells, Supply, Sweep,
+    TaskSet, Trials, Until,
 };
 
 /// The examples at the beginning of the help of `bench`.
@@ -191,19 +192,30 @@ fn command(name: &'static str, way: Way) -> Command {
     let command = Command::new(name);
     let command = match way {
         Way::Experiment(_) => Has::of(name).options(command),
-        Way::Series(of) => match of.own {
-            OwnOption::Nothing => Series::augment_args(command),
-            OwnOption::Cpus => Cpus::augment_args(Series::augment_args(command)),
-            OwnOption::Heartbeat => Heartbeat::augment_args(Series::augment_args(command)),
-            OwnOption::Sweep => Sweep::augment_args(Series::augment_args(command)),
-        },
+        Way::Series(of) => {
+            let command = match of.own {
+                OwnOption::Mission => OfMission::augment_args(command),
+                _ => SeriesCells::augment_args(command),
+            };
+            let command = Series::augment_args(command);
+            match of.own {
+                OwnOption::Nothing | OwnOption::Mission => command,
+                OwnOption::Cpus => Cpus::augment_args(command),
+                OwnOption::Heartbeat => Heartbeat::augment_args(command),
+                OwnOption::Sweep => Sweep::augment_args(command),
+            }
+        }
         Way::Supply => Supply::augment_args(command),
         Way::Isolation => Isolation::augment_args(command),
         Way::Itself => Itself::augment_args(command),
     };
+    let line = match scenario::way(name) {
+        Some(Way::Series(of)) if of.own == OwnOption::Mission => format!("{name} plane.toml"),
+        _ => name.to_owned(),
+    };
     let examples = format!(
-        "Examples:\n  timecell bench {name} --dry-run        what would be measured here\n  sudo timecell bench {name} --quick     \
-        a smoke run\n  sudo timecell bench {name}"
+        "Examples:\n  timecell bench {line} --dry-run        what would be measured here\n  sudo timecell bench {line} --quick     \
+        a smoke run\n  sudo timecell bench {line}"
     );
     // After the groups of options, whose own help texts would replace it.
     (command.about(way.question()).long_about(None)).after_help(examples)
@@ -235,11 +247,15 @@ impl FromArgMatches for Scenario {
                 let cpus: Cpus = where_it_is(scenario.own == OwnOption::Cpus, of)?;
                 let beat: Heartbeat = where_it_is(scenario.own == OwnOption::Heartbeat, of)?;
                 let sweep: Sweep = where_it_is(scenario.own == OwnOption::Sweep, of)?;
+                let of_mission = scenario.own == OwnOption::Mission;
+                let mission: OfMission = where_it_is(of_mission, of)?;
                 let series = Series {
+                    cells: where_it_is(!of_mission, of)?,
                     own: Own {
                         cpus: cpus.cpus,
                         heartbeat_timeout: beat.heartbeat_timeout,
                         sweep: sweep.sweep,
+                        mission: mission.mission,
                     },
                     ..Series::from_arg_matches(of)?
                 };
@@ -322,7 +338,7 @@ pub fn of_no_use(all: &Command, error: &clap::Error, words: &[OsString]) -> Opti
     }
     let Some(option) = given.strip_prefix("--") else {
         let with_parts: Vec<String> = (bench.get_subcommands())
-            .filter(|command| command.get_positionals().any(|arg| !arg.is_last_set()))
+            .filter(|command| command.get_positionals().any(|arg| arg.get_id() == "parts"))
             .map(|command| format!("`bench {}`", command.get_name()))
             .collect();
         let what = format!("only {} have parts", with_parts.join(" and "));
@@ -417,7 +433,8 @@ mod tests {
     #[test]
     fn every_scenario_takes_what_every_measurement_takes() {
         for name in scenario::names() {
-            let line = format!("{name} --out there --dry-run --json --beside-missions");
+            let file = if name == "mission" { " plane.toml" } else { "" };
+            let line = format!("{name}{file} --out there --dry-run --json --beside-missions");
             let scenario = parsed(&line).expect(name);
             let measured: Measured = match scenario {
                 Scenario::Experiment(_, options) => options.run.measured,
@@ -438,6 +455,10 @@ mod tests {
                 "startup --heartbeat-timeout 5ms",
                 "--heartbeat-timeout: scenario `startup` does not take this option; remove it; \
                  only `recovery` does",
+            ),
+            (
+                "startup --engine jailhouse",
+                "cells of `jailhouse` run no program that is measured; measure a mission with them: `timecell bench mission MISSION`",
             ),
             (
                 "overhead --enforcer deadline",

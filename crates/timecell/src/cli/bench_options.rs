@@ -283,18 +283,26 @@ pub struct Series {
     /// Number of rounds, in each of which everything is measured once.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub rounds: Option<i64>,
+    /// Options of every run.
+    #[command(flatten)]
+    pub run: Judged,
+    /// The cells that are measured, where a mission file does not say it.
+    #[arg(skip)]
+    pub cells: SeriesCells,
+    /// Options that only one of these scenarios takes.
+    #[arg(skip)]
+    pub own: Own,
+}
+
+/// Cells of single measurements.
+#[derive(Debug, Default, Args)]
+pub struct SeriesCells {
     /// Measure only cells of these engines, comma-separated; virtual machines (qemu) are measured only if named.
     #[arg(long, value_name = "ENGINE", value_delimiter = ',', value_parser = Offered::<EngineKind>::of(engines))]
     pub engine: Vec<EngineKind>,
     /// Unprivileged user who runs rootless cells.
     #[arg(long, value_name = "NAME")]
     pub rootless_user: Option<String>,
-    /// Options of every run.
-    #[command(flatten)]
-    pub run: Judged,
-    /// Options that only one of these scenarios takes.
-    #[arg(skip)]
-    pub own: Own,
 }
 
 /// Options that only one scenario of single measurements takes.
@@ -306,6 +314,16 @@ pub struct Own {
     pub heartbeat_timeout: Option<Duration>,
     /// Sizes of cells.
     pub sweep: Vec<String>,
+    /// The mission.
+    pub mission: Option<PathBuf>,
+}
+
+/// The mission that is measured.
+#[derive(Debug, Default, Args)]
+pub struct OfMission {
+    /// Mission file.
+    #[arg(value_name = "MISSION", value_hint = ValueHint::FilePath, required = true)]
+    pub mission: Option<PathBuf>,
 }
 
 /// Where threads run.

@@ -17,10 +17,13 @@ pub fn run(scenario: &SeriesScenario, options: &Series) -> Result<Ended, Command
         cpus: cpus(options.own.cpus.as_deref())?,
         rounds: options.rounds,
         quick: options.quick,
-        engines: options.engine.clone(),
-        rootless_user: options.rootless_user.clone(),
+        engines: options.cells.engine.clone(),
+        rootless_user: options.cells.rootless_user.clone(),
         heartbeat_timeout_ns: (options.own.heartbeat_timeout).map_or(10_000_000, Duration::ns),
         sweep: Sweep::parse(&options.own.sweep)?,
+        // The run may be resumed from another directory.
+        mission: (options.own.mission.as_deref())
+            .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned())),
     };
     // Within a few beats, a payload that is merely late would count as wedged.
     if asked.heartbeat_timeout_ns < 3 * HEARTBEAT_NS {
@@ -43,7 +46,11 @@ pub fn measure(
     let plan = SeriesPlan::new(scenario, options)?;
     let asked = wanted.asked(Kind::Series)?;
     asked.of_scenario(plan.scenario, wanted.allow_unlike())?;
-    let _held = bench_hold::of_cpus(plan.scenario, &options.cpus, wanted.measured)?;
+    let _held = match &options.mission {
+        // Its supervisor holds its cpus.
+        Some(_) => None,
+        None => bench_hold::of_cpus(plan.scenario, &options.cpus, wanted.measured)?,
+    };
     let planned = Planned {
         header: header(&plan),
         dry: dry(&plan),

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use crate::cli::{Analyze, AnalyzeCommand, Command};
+use crate::cli::{Analyze, AnalyzeCommand, Command, Scenario};
 
 /// The kinds of timecell's files and directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,10 @@ pub struct Given(PathBuf, &'static [Kind]);
 /// The file that a command line names; `None` if it names none, or the command reads no file of these kinds.
 pub fn given(command: &Command) -> Option<Given> {
     let (path, wanted): (&Path, &'static [Kind]) = match command {
-        Command::Bench(options) => (Path::new(options.file.as_deref()?), &[Kind::Experiment]),
+        Command::Bench(options) => match &options.scenario {
+            Some(Scenario::Series(_, series)) => (series.own.mission.as_deref()?, &[Kind::Mission]),
+            _ => (Path::new(options.file.as_deref()?), &[Kind::Experiment]),
+        },
         Command::Report(options) => (options.paths.first()?, &[Kind::Run]),
         Command::Admit(options) => (options.mission.as_deref()?, &[Kind::Mission]),
         Command::Up(options) => (options.mission.as_deref()?, &[Kind::Mission]),

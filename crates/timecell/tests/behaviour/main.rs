@@ -10,6 +10,7 @@ mod analyze_servers;
 mod attacks;
 mod bad_input;
 mod bench;
+mod bench_mission;
 mod boards;
 mod clean_up;
 mod contest;

@@ -19,7 +19,7 @@ fn record(dir: &std::path::Path) -> SeriesRecord {
 }
 
 /// Shares add up to the part that they are shares of, in every round.
-fn assert_sums(record: &SeriesRecord) {
+pub fn assert_sums(record: &SeriesRecord) {
     for whole in record.series.iter().filter(|s| s.of.is_none()) {
         let shares: Vec<_> = record
             .series

@@ -98,6 +98,34 @@ fn the_reboot_of_a_crashed_cell_stands_beside_cells_made_again_after_their_paylo
 }
 
 #[test]
+fn a_mission_stands_beside_an_ecosystem_of_cells() {
+    let ns = Quantity::Ns;
+    let summary = run(
+        "mission",
+        &[
+            ("plane", "boot of the mission", None, ns, 1_000),
+            ("plane", "reboot of the mission", None, ns, 3_000),
+            ("plane", "end of the mission", None, ns, 2_000),
+            ("motor", "reboot of a cell", None, ns, 500),
+            ("motor", "recovery of a cell", None, ns, 700),
+        ],
+    );
+    let found: Vec<(String, String)> = (lines(&summary, About::Recovery).into_iter())
+        .filter(|(_, kind, ..)| *kind == Kind::Median)
+        .map(|(subject, _, labels, _)| (subject, labels.join("; ")))
+        .collect();
+    let of = |subject: &str, ours: &str| (subject.to_owned(), format!("{ours}, 10 rounds"));
+    assert_eq!(
+        found,
+        [
+            of("Jailhouse boot", "plane, boot of the mission"),
+            of("Linux non-root cell reboot", "motor, reboot of a cell"),
+            of("Jailhouse reboot", "plane, reboot of the mission"),
+        ]
+    );
+}
+
+#[test]
 fn containers_of_different_kinds_together_stand_beside_such_a_mixture_only() {
     use model::EngineKind::{Podman, PodmanRootless};
     let published = published();
