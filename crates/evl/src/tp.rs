@@ -1,10 +1,13 @@
 //! Time partitions: on one cpu, windows that repeat for ever, each of which belongs to the threads of one partition.
 //!
 //! A schedule outlives whoever installed it. Removing it while a thread is in one of its partitions crashes kernels up to level 43,
-//! where replacing it is refused instead: so it is replaced by one of an idle window first, and removed only then.
+//! where replacing it is refused instead: so it is replaced by one of idle windows first. By then the cpu may already be in the handler
+//! of the tick that ends a window, which relies on the schedule and on its count of windows; so the idle ones are as many, none of them
+//! ends soon, and the change waits until such a handler must be over.
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use crate::abi::{self, PolicyRequest, Time, TpHead, TpWindow};
 use crate::kernel::{self, Core, EvlError};
@@ -14,6 +17,11 @@ pub const PARTITIONS: &str = "TIMECELL_EVL_PARTITION";
 
 /// The most windows that a kernel can be built for.
 const MOST_WINDOWS: usize = 1_024;
+
+/// Length of an idle window, ns: more than any frame.
+const IDLE_NS: u64 = 1_000_000_000_000;
+/// In how long the handler of a tick is over, also in an emulator that is paused for a while.
+const HANDLED: Duration = Duration::from_millis(100);
 
 /// A window of a schedule; it begins where the one before ends, and the first one again after the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,30 +108,41 @@ impl Schedules {
             })
     }
 
-    /// Has a cpu go through these windows from now on, instead of those that it had.
+    /// Has a cpu of a kernel with `most` windows go through these from now on, instead of those that it had, for which it waits a while.
     ///
     /// # Errors
-    /// If threads are in the partitions that it has, or the core refuses: there are more windows than [`Schedules::most`] tells, or none.
-    pub fn run(&self, cpu: u32, windows: &[Window]) -> Result<(), EvlError> {
+    /// If threads are in the partitions that it has, or the core refuses: there are more windows than `most`, or none.
+    pub fn run(&self, cpu: u32, windows: &[Window], most: usize) -> Result<(), EvlError> {
+        self.rest(cpu, most)?;
         let within = &windows[..windows.len().min(MOST_WINDOWS)];
         self.order(cpu, &Table::of(abi::TP_INSTALL, within))?;
         self.order(cpu, &Table::of(abi::TP_START, &[]))
     }
 
-    /// Removes the schedule of a cpu; one that is gone already counts as removed.
+    /// Removes the schedule of a cpu, for which it waits a while; one that is gone already counts as removed.
     ///
     /// # Errors
     /// If threads are in its partitions; it stays then.
     pub fn remove(&self, cpu: u32, most: usize) -> Result<(), EvlError> {
-        if self.get(cpu, most)?.is_none() {
-            return Ok(());
+        match self.rest(cpu, most)? {
+            true => self.order(cpu, &Table::of(abi::TP_UNINSTALL, &[])),
+            false => Ok(()),
         }
+    }
+
+    /// Has a cpu go through idle windows only, of which none ends soon; whether it had a schedule.
+    fn rest(&self, cpu: u32, most: usize) -> Result<bool, EvlError> {
+        let Some(windows) = self.get(cpu, most)? else {
+            return Ok(false);
+        };
         let idle = Window {
-            length_ns: NS,
+            length_ns: IDLE_NS,
             partition: None,
         };
-        self.order(cpu, &Table::of(abi::TP_INSTALL, &[idle]))?;
-        self.order(cpu, &Table::of(abi::TP_UNINSTALL, &[]))
+        let idle = vec![idle; windows.len()];
+        self.order(cpu, &Table::of(abi::TP_INSTALL, &idle))?;
+        std::thread::sleep(HANDLED);
+        Ok(true)
     }
 
     /// The windows of a cpu, of a kernel with `most` of them; `None`: it has no schedule.

@@ -70,7 +70,7 @@ impl Partitioned {
             match schedules.get(*cpu, most)? {
                 Some(there) if there == *windows && own.contains(cpu) => return Ok(()),
                 Some(_) if !own.contains(cpu) => return Err(QuotaError::Foreign(*cpu)),
-                _ => schedules.run(*cpu, windows)?,
+                _ => schedules.run(*cpu, windows, most)?,
             }
             begun.push(*cpu);
             Ok(())
