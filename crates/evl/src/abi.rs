@@ -74,7 +74,7 @@ pub(crate) struct ThreadState {
 }
 
 #[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Time {
     pub seconds: i64,
     pub nanoseconds: i64,
@@ -116,8 +116,34 @@ pub(crate) const QUOTA_REMOVE: i32 = 1;
 pub(crate) const QUOTA_SET: i32 = 3;
 pub(crate) const QUOTA_GET: i32 = 4;
 
+/// A window of a schedule of time partitions.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TpWindow {
+    pub offset: Time,
+    pub duration: Time,
+    /// [`TP_IDLE`]: of nobody.
+    pub partition: i32,
+    pub padding: u32,
+}
+
+/// Head of a request or answer about a schedule; its windows follow. An answer has the count first.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TpHead {
+    pub operation: i32,
+    pub windows: i32,
+}
+
+pub(crate) const TP_IDLE: i32 = -1;
+pub(crate) const TP_INSTALL: i32 = 0;
+pub(crate) const TP_UNINSTALL: i32 = 1;
+pub(crate) const TP_START: i32 = 2;
+pub(crate) const TP_GET: i32 = 4;
+
 /// Policies beside those of Linux.
 pub(crate) const SCHED_QUOTA: i32 = 44;
+pub(crate) const SCHED_TP: i32 = 45;
 
 pub(crate) const GET_COREINFO: u32 = request::<CoreInfo>(READ, b'C', 0);
 pub(crate) const SCHEDCTL: u32 = request::<PolicyRequest>(READ | WRITE, b'C', 1);
@@ -148,6 +174,7 @@ mod tests {
         assert_eq!(size_of::<Attributes>(), 24);
         assert_eq!(size_of::<ThreadState>(), 56);
         assert_eq!(size_of::<QuotaAnswer>(), 16);
+        assert_eq!((size_of::<TpHead>(), size_of::<TpWindow>()), (8, 40));
         assert_eq!(GET_COREINFO, 0x8018_4300);
         assert_eq!(SCHEDCTL, 0xc018_4301);
         assert_eq!(CLONE, 0xc028_6600);
@@ -159,13 +186,15 @@ mod tests {
         assert_eq!(SET_MODE, 0xc004_5408);
         assert_eq!(CLEAR_MODE, 0xc004_5409);
     }
+
+    fn bytes<T>(of: &T) -> Vec<u8> {
+        // SAFETY: a structure without padding.
+        unsafe { std::slice::from_raw_parts((&raw const *of).cast(), size_of::<T>()) }.to_vec()
+    }
+
     /// The bytes that a C compiler writes for the same values.
     #[test]
     fn requests_about_policies_have_their_bytes() {
-        fn bytes<T>(of: &T) -> Vec<u8> {
-            // SAFETY: a structure without padding.
-            unsafe { std::slice::from_raw_parts((&raw const *of).cast(), size_of::<T>()) }.to_vec()
-        }
         let request = PolicyRequest {
             policy: SCHED_QUOTA,
             cpu: 3,

@@ -46,6 +46,14 @@ pub enum EvlError {
         /// All of them, percent.
         sum: i32,
     },
+    /// Threads are in the time partitions of a cpu, so that they stay as they are.
+    #[error(
+        "threads are in the time partitions of cpu {cpu}, which cannot be changed or removed before the last of them has ended"
+    )]
+    Partitioned {
+        /// The cpu.
+        cpu: u32,
+    },
     /// The core refuses a request.
     #[error("EVL refuses {what}: {source}")]
     Request {
@@ -64,7 +72,12 @@ pub(crate) const STATE: &str = "the thread's state";
 pub(crate) const GROUP: &str =
     "the quota group (it must be there, on the cpu to which the thread is pinned)";
 pub(crate) const QUOTAS: &str = "a quota group";
-const REQUESTS: [&str; 6] = [LEVEL, PRIORITY, WARNINGS, STATE, GROUP, QUOTAS];
+pub(crate) const PARTITION: &str =
+    "the time partition (a schedule must be installed on the cpu to which the thread is pinned)";
+pub(crate) const SCHEDULE: &str = "a schedule of time partitions";
+const REQUESTS: [&str; 8] = [
+    LEVEL, PRIORITY, WARNINGS, STATE, GROUP, QUOTAS, PARTITION, SCHEDULE,
+];
 
 impl EvlError {
     /// This error as a number, for a page that processes share.
@@ -80,6 +93,7 @@ impl EvlError {
             EvlError::Request { what, source } => (16 + place(&REQUESTS, what), errno(source)),
             // Not of a thread.
             EvlError::Overbooked { .. } => (16 + place(&REQUESTS, QUOTAS), libc::EBUSY),
+            EvlError::Partitioned { .. } => (16 + place(&REQUESTS, SCHEDULE), libc::EBUSY),
         };
         kind << 16 | cause
     }

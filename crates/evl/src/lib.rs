@@ -11,11 +11,13 @@ mod abi;
 mod kernel;
 mod quota;
 mod thread;
+mod tp;
 
 pub use crate::abi::LEVELS;
 pub use crate::kernel::{CONTROL, Core, EvlError, NODES};
 pub use crate::quota::{GROUPS, Group, PERIOD_NS, Quota, Quotas, groups, listed, percent};
-pub use crate::thread::{CAUSES, Policy, State, Thread, causes, count_causes};
+pub use crate::thread::{CAUSES, Kind, Policy, State, Thread, causes, count_causes};
+pub use crate::tp::{PARTITIONS, Schedules, Window};
 
 /// The example of the README, so that it is tested.
 #[cfg(doctest)]

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::abi;
 use crate::kernel::{self, Core, EvlError};
+use crate::{GROUPS, PARTITIONS};
 
 /// Causes of a switch in band that are told apart.
 pub const CAUSES: [&str; 4] = ["signal", "system call", "fault", "watchdog"];
@@ -63,6 +64,57 @@ pub enum Policy {
         /// The number of a group of the cpu to which the thread is pinned.
         group: i32,
     },
+    /// By priority, in the windows of a time partition.
+    Partition {
+        /// The priority, among the threads of the partition.
+        priority: u8,
+        /// The number of the partition, from 0.
+        partition: i32,
+    },
+}
+
+/// By which a thread is held out of band, once it has entered it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A quota group.
+    Quota,
+    /// A time partition.
+    Partition,
+}
+
+impl Kind {
+    /// Both.
+    pub const ALL: [Kind; 2] = [Kind::Quota, Kind::Partition];
+
+    /// Its word in the arguments of a program.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Kind::Quota => "group",
+            Kind::Partition => "partition",
+        }
+    }
+
+    /// The variable that names those of a cell to the program in it.
+    pub const fn variable(self) -> &'static str {
+        match self {
+            Kind::Quota => GROUPS,
+            Kind::Partition => PARTITIONS,
+        }
+    }
+
+    /// The policy of a thread in the one of this number.
+    pub const fn policy(self, priority: u8, number: i32) -> Policy {
+        match self {
+            Kind::Quota => Policy::Quota {
+                priority,
+                group: number,
+            },
+            Kind::Partition => Policy::Partition {
+                priority,
+                partition: number,
+            },
+        }
+    }
 }
 
 /// The calling thread, attached. To be used by that thread only.
@@ -99,6 +151,10 @@ impl Thread {
         let (policy, priority, group, what) = match policy {
             Policy::Fifo { priority } => (libc::SCHED_FIFO, priority, 0, kernel::PRIORITY),
             Policy::Quota { priority, group } => (abi::SCHED_QUOTA, priority, group, kernel::GROUP),
+            Policy::Partition {
+                priority,
+                partition,
+            } => (abi::SCHED_TP, priority, partition, kernel::PARTITION),
         };
         let wanted = abi::Attributes {
             policy,

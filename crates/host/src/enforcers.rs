@@ -90,6 +90,9 @@ pub fn here(root: &Root, enforcer: Enforcer) -> Result<String> {
         Enforcer::EvlQuota => evl_quota(root).map(|()| {
             "quota groups of EVL, which threads out of band enter by themselves; all have a period of 1 s".to_owned()
         }),
+        Enforcer::EvlTp => evl_tp(root).map(|most| {
+            format!("time partitions of EVL, which threads out of band enter by themselves; {most} windows in a frame at most")
+        }),
         Enforcer::CpusetOnly => {
             Ok("affinity and cpusets, which every kernel has; no budget is enforced".to_owned())
         }
@@ -175,6 +178,15 @@ pub fn evl_quota(root: &Root) -> Result<()> {
         .into()),
         Err(_) => Err("this kernel has no EVL with quotas (CONFIG_EVL_SCHED_QUOTA)".into()),
     }
+}
+
+/// How many windows the frame of a cpu may have in this kernel's EVL.
+///
+/// # Errors
+/// The missing part, a clause.
+pub fn evl_tp(root: &Root) -> Result<usize> {
+    let most = root.read_number("/sys/class/evl/control/tp");
+    most.map_err(|_| "this kernel has no EVL with time partitions (CONFIG_EVL_SCHED_TP)".into())
 }
 
 /// " of 4000 us", if it is known.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ::evl::{EvlError, Group, Quotas};
 
-pub use ::evl::{GROUPS, listed, percent};
+pub use ::evl::{GROUPS, PARTITIONS, listed, percent};
 
 use crate::ground;
 use crate::lock::PLACE;
@@ -15,12 +15,18 @@ use crate::root::Root;
 /// The longest such file, bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Why groups cannot be made, or removed.
+/// Why groups or partitions cannot be made, or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum QuotaError {
     /// The core refuses.
     #[error(transparent)]
     Evl(#[from] EvlError),
+    /// This kernel has none.
+    #[error(transparent)]
+    Kernel(#[from] crate::Error),
+    /// A cpu has a schedule of time partitions that is not the owner's.
+    #[error("cpu {0} has a schedule of time partitions that others have installed")]
+    Foreign(u32),
     /// They cannot be remembered.
     #[error("{}: {source}", path.display())]
     File {
@@ -31,12 +37,12 @@ pub enum QuotaError {
     },
 }
 
-/// The groups of one cell: one on each of its cpus.
+/// The groups, or the time partitions, of one cell: one on each of its cpus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
     /// The cell.
     pub place: String,
-    /// Of every period, percent, on each cpu.
+    /// Of every period, percent, on each cpu; 0 for a time partition.
     pub percent: i32,
     /// Its groups, by cpu.
     pub groups: Vec<Group>,
@@ -71,19 +77,25 @@ impl Kept {
     }
 }
 
-/// The groups of one owner, such as a mission.
+/// The groups, or the time partitions, of one owner, such as a mission.
 #[derive(Debug, Clone)]
 pub struct Owned {
     file: PathBuf,
 }
 
-fn place() -> PathBuf {
-    Path::new(PLACE).join("evl-quota")
+pub(crate) const QUOTAS: &str = "evl-quota";
+
+fn place(kind: &str) -> PathBuf {
+    Path::new(PLACE).join(kind)
 }
 
 /// All owners of which groups are remembered.
 pub fn owners() -> Vec<String> {
-    let mut all = Root::live().names_in(place());
+    owners_of(QUOTAS)
+}
+
+pub(crate) fn owners_of(kind: &str) -> Vec<String> {
+    let mut all = Root::live().names_in(place(kind));
     all.retain(|name| !name.ends_with(".new"));
     all
 }
@@ -91,8 +103,12 @@ pub fn owners() -> Vec<String> {
 impl Owned {
     /// Those of the owner of this name, which is part of a path.
     pub fn by(owner: &str) -> Owned {
+        Owned::of_kind(QUOTAS, owner)
+    }
+
+    pub(crate) fn of_kind(kind: &str, owner: &str) -> Owned {
         Owned {
-            file: place().join(owner),
+            file: place(kind).join(owner),
         }
     }
 
@@ -108,7 +124,7 @@ impl Owned {
         self.all().into_iter().find(|kept| kept.place == place)
     }
 
-    fn remember(&self, all: &[Kept]) -> Result<(), QuotaError> {
+    pub(crate) fn remember(&self, all: &[Kept]) -> Result<(), QuotaError> {
         let error = |source| QuotaError::File {
             path: self.file.clone(),
             source,
@@ -247,6 +263,19 @@ pub fn threads(root: &Root, tids: &[i32]) -> Vec<Thread> {
                 policy: policy.join(" "),
                 cpu_ns: stats.split_whitespace().nth(4)?.parse().ok()?,
             })
+        })
+        .collect()
+}
+
+/// Those among these ids that are out of band outside the groups or partitions with these policies, each as a clause.
+pub fn outside(root: &Root, tids: &[i32], own: &[String], called: &str) -> Vec<String> {
+    let all = threads(root, tids).into_iter();
+    all.filter(|thread| !own.contains(&thread.policy))
+        .map(|thread| {
+            format!(
+                "its thread {} is out of band with policy `{}`, outside its {called}",
+                thread.tid, thread.policy
+            )
         })
         .collect()
 }

@@ -17,6 +17,7 @@ pub mod enforcers;
 pub mod epoll;
 mod error;
 pub mod evl_quota;
+pub mod evl_tp;
 pub mod fair_server;
 pub mod file;
 pub mod fix;

@@ -24,6 +24,9 @@ pub enum Enforcer {
     /// Quota groups of EVL, for threads that run out of band: a percentage of EVL's period for the whole cell on each of its cpus. A thread
     /// enters its group by itself, and could leave it.
     EvlQuota,
+    /// Time partitions of EVL, for threads that run out of band: windows of a frame that repeats, on each of the cell's cpus. A thread
+    /// enters its partition by itself, and could leave it.
+    EvlTp,
     /// Cpus of their own and nothing else: no budget is enforced.
     CpusetOnly,
 }
@@ -49,6 +52,7 @@ impl Enforcer {
         Enforcer::Hcbs,
         Enforcer::Freezer,
         Enforcer::EvlQuota,
+        Enforcer::EvlTp,
         Enforcer::CpusetOnly,
     ];
 
@@ -62,6 +66,7 @@ impl Enforcer {
         Enforcer::Freezer,
         Enforcer::CpusetOnly,
         Enforcer::EvlQuota,
+        Enforcer::EvlTp,
     ];
 
     /// Those among which timecell chooses where the mission names none, in the same order.
@@ -97,6 +102,7 @@ impl Enforcer {
         Enforcer::Hcbs,
         Enforcer::Freezer,
         Enforcer::EvlQuota,
+        Enforcer::EvlTp,
     ];
 
     /// Those that divide a machine among the cells in `bench scale`.
@@ -127,6 +133,11 @@ impl Enforcer {
             Enforcer::EvlQuota => Description {
                 name: "evl-quota",
                 summary: "Quota groups of EVL, for threads out of band",
+                classes: &[CellClass::Fifo],
+            },
+            Enforcer::EvlTp => Description {
+                name: "evl-tp",
+                summary: "Time partitions of EVL, for threads out of band",
                 classes: &[CellClass::Fifo],
             },
             Enforcer::CpusetOnly => Description {
@@ -177,9 +188,9 @@ impl Enforcer {
         )
     }
 
-    /// Whether it holds threads out of band only, which enter their group by themselves: cells with `rights.evl`.
+    /// Whether it holds threads out of band only, which enter their group or partition by themselves: cells with `rights.evl`.
     pub const fn is_out_of_band(self) -> bool {
-        matches!(self, Enforcer::EvlQuota)
+        matches!(self, Enforcer::EvlQuota | Enforcer::EvlTp)
     }
 
     /// Whether it holds a cgroup v2 group around the cell's own, which must then exist.
@@ -191,7 +202,11 @@ impl Enforcer {
     pub const fn is_of_the_kernel(self) -> bool {
         matches!(
             self,
-            Enforcer::RtCgroup | Enforcer::Deadline | Enforcer::Hcbs | Enforcer::EvlQuota
+            Enforcer::RtCgroup
+                | Enforcer::Deadline
+                | Enforcer::Hcbs
+                | Enforcer::EvlQuota
+                | Enforcer::EvlTp
         )
     }
 

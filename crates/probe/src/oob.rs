@@ -1,4 +1,4 @@
-//! A program for the cell of a mission that always wants the cpu out of band: it enters the cell's quota group and says how much it got.
+//! A program for the cell of a mission that always wants the cpu out of band: it enters the cell's quota group or time partition and says how much it got.
 
 use crate::cell::of_evl;
 use crate::control::Stage;
@@ -11,23 +11,29 @@ const MOST: i64 = 3_600;
 /// Until it spins, so that nothing of its start is counted, ns.
 const LEAD_NS: i64 = NS / 10;
 
-/// The payload; `words` are those behind `timecell probe oob`: `for=SECONDS`, 1 to 3,600, and `free`, which leaves the group alone. Returns
+/// The payload; `words` are those behind `timecell probe oob`: `for=SECONDS`, 1 to 3,600, `free`, which enters neither, and `detach`, which takes
+/// [`BEYOND`] out of band, detaches and spins in band. Returns
 /// the process's exit code.
 pub fn oob(words: &[String]) -> i32 {
     let mut seconds = Some(USUAL);
-    let mut is_free = false;
+    let (mut is_free, mut detaches) = (false, false);
     for word in words {
         match word.strip_prefix("for=") {
             Some(value) => seconds = value.parse().ok(),
             None if word == "free" => is_free = true,
+            None if word == "detach" => detaches = true,
             None => seconds = None,
         }
     }
     let Some(seconds) = seconds.filter(|seconds| (1..=MOST).contains(seconds)) else {
-        eprintln!("usage: probe oob [for=SECONDS] [free]; 1 to {MOST} seconds");
+        eprintln!("usage: probe oob [for=SECONDS] [free|detach]; 1 to {MOST} seconds");
         return EXIT_BAD_ARGS;
     };
-    match spin(seconds, is_free) {
+    let spun = match detaches {
+        true => escape(seconds),
+        false => spin(seconds, is_free),
+    };
+    match spun {
         Ok(said) => {
             println!("{said}");
             0
@@ -69,16 +75,37 @@ fn spin(seconds: i64, is_free: bool) -> Result<String, String> {
     ))
 }
 
-/// The calling thread as one of EVL, in this quota group; `None`: it runs in band.
+/// A priority that no cell is granted.
+const BEYOND: u8 = 95;
+
+/// The class of this thread once it has detached, which it keeps while it spins in band.
+fn escape(seconds: i64) -> Result<String, String> {
+    arm::touch_stack();
+    arm::lock_memory(None);
+    let policy = evl::Policy::Fifo { priority: BEYOND };
+    let thread = evl::Thread::attach(policy).map_err(|error| error.to_string())?;
+    thread.detach();
+    let (policy, priority) = arm::class_got();
+    let until = clock::now() + seconds * NS;
+    while clock::now() < until {
+        std::hint::spin_loop();
+    }
+    Ok(format!(
+        "in band again with class {policy}, priority {priority}"
+    ))
+}
+
+/// The calling thread as one of EVL, in this quota group or time partition; `None`: it runs in band.
 pub(crate) fn in_group(
-    group: Option<i32>,
+    group: Option<(evl::Kind, i32)>,
     class: SpinClass,
 ) -> Result<Option<evl::Thread>, (Stage, i32)> {
-    let (Some(group), SpinClass::Fifo { priority }) = (group, class) else {
+    let (Some((kind, number)), SpinClass::Fifo { priority }) = (group, class) else {
         return Ok(None);
     };
-    let policy = evl::Policy::Quota { priority, group };
-    evl::Thread::attach(policy).map(Some).map_err(of_evl)
+    evl::Thread::attach(kind.policy(priority, number))
+        .map(Some)
+        .map_err(of_evl)
 }
 
 /// Cpu time by EVL's clock, ns; clocks of Linux do not see it.
@@ -87,19 +114,18 @@ pub(crate) fn cpu_ns(thread: &evl::Thread) -> i64 {
     i64::try_from(state.cpu_ns).unwrap_or(i64::MAX)
 }
 
-/// That of the cell's quota group on this cpu, where it has one.
+/// That of the cell's quota group or time partition on this cpu, where it has one.
 fn policy(cpu: u32, is_free: bool) -> Result<evl::Policy, String> {
     let (_, priority) = arm::class_got();
     let priority = u8::try_from(priority).unwrap_or(1).max(1);
-    match std::env::var(evl::GROUPS) {
-        Ok(word) if !is_free => {
+    let told = |kind: evl::Kind| Some((kind, std::env::var(kind.variable()).ok()?));
+    match evl::Kind::ALL.into_iter().find_map(told) {
+        Some((kind, word)) if !is_free => {
             let groups = evl::groups(&word).unwrap_or_default();
             let own = groups.iter().find(|group| group.cpu == cpu);
-            let group = own.ok_or_else(|| format!("{}={word}: none of cpu {cpu}", evl::GROUPS))?;
-            Ok(evl::Policy::Quota {
-                priority,
-                group: group.number,
-            })
+            let own =
+                own.ok_or_else(|| format!("{}={word}: none of cpu {cpu}", kind.variable()))?;
+            Ok(kind.policy(priority, own.number))
         }
         _ => Ok(evl::Policy::Fifo { priority }),
     }

@@ -205,6 +205,7 @@ impl Here {
             kept_cpus: kept_cpus(None),
             freezer: self.freezer(),
             evl_quota: enforcers::evl_quota(&self.root).map_err(|why| why.to_string()),
+            evl_tp: enforcers::evl_tp(&self.root).map_err(|why| why.to_string()),
             memory: self.memory(),
             real_time: may_be_real_time(),
             supervisor: self.supervisor(),

@@ -52,7 +52,7 @@ pub fn controllers_of(mission: &str) -> String {
     format!("{}{mission}", host::isolate::CONTROLLERS_PREFIX)
 }
 
-/// The owner of a mission's quota groups of EVL.
+/// The owner of a mission's quota groups and time partitions of EVL.
 pub fn quotas_of(mission: &str) -> String {
     format!("{GROUPS_PREFIX}{mission}")
 }

@@ -9,6 +9,7 @@
 mod ample;
 mod beside;
 mod deadline;
+mod frames;
 mod freezer;
 mod hcbs;
 mod least;
@@ -23,6 +24,7 @@ mod tick;
 pub use ample::{Charged, ample_periods, is_ample, least_ample, responses_below, spare_of_ample};
 pub use beside::{Crowded, Held, postponement};
 pub use deadline::{DeadlineLimits, DeadlineParams, RootDomain};
+pub use frames::{Cyclic, Frames, FramesError, Slot};
 pub use freezer::{FreezerSupply, Reaction};
 pub use hcbs::{HcbsGroup, HcbsTree};
 pub use least::{

@@ -1,7 +1,7 @@
 //! Holding a cell to its budget while it is measured: one file for each enforcer, and a line in [`ALL`]. Studies use it.
 
 mod deadline;
-mod evl_quota;
+mod evl;
 mod freezer;
 mod hcbs;
 mod holder;
@@ -16,12 +16,13 @@ pub(crate) use holder::{
 };
 
 /// Those of [`Enforcer::OF_SUPPLY`].
-const ALL: [&dyn Holder; 5] = [
+const ALL: [&dyn Holder; 6] = [
     &rt_cgroup::RtCgroup,
     &deadline::Deadline,
     &hcbs::Hcbs,
     &freezer::Freezer,
-    &evl_quota::EvlQuota,
+    &evl::Evl(::evl::Kind::Quota),
+    &evl::Evl(::evl::Kind::Partition),
 ];
 
 /// The holder of this enforcer; `None`: no study can hold a cell by it.

@@ -118,7 +118,15 @@ impl IsolationOptions {
         match self.enforcers.iter().find(|one| !known.contains(one)) {
             Some(other) => Err(InputError::new(
                 "--enforcer",
-                format!("isolation cannot be measured under `{}`", other.name()),
+                format!(
+                    "isolation cannot be measured under `{}`{}",
+                    other.name(),
+                    match other.is_out_of_band() {
+                        true =>
+                            ", which holds threads out of band, and sets of tasks are not run there",
+                        false => "",
+                    }
+                ),
                 format!("choose from {}", names.join(", ")),
             )),
             None if self.enforcers.is_empty() => Ok(known.to_vec()),

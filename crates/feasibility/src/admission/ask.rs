@@ -308,7 +308,7 @@ fn ask(
         Enforcer::Hcbs => groups::hcbs(asked),
         Enforcer::Freezer => (freezer::bounds(asked), Vec::new(), Vec::new()),
         // They ask Linux for no budget, so that there is nothing to refuse.
-        Enforcer::CpusetOnly | Enforcer::EvlQuota => return None,
+        Enforcer::CpusetOnly | Enforcer::EvlQuota | Enforcer::EvlTp => return None,
     };
     if let Some((outcome, said)) = inside() {
         deadlines = deadlines.worst(outcome);

@@ -23,7 +23,7 @@ pub fn means(enforcer: Enforcer, machine: &Machine) -> Option<Means> {
         Enforcer::Deadline => Some(Means::Deadline(machine.runtime_tick_ns())),
         Enforcer::Freezer => Some(Means::Freezer(Reaction::MEASURED)),
         // A timer ends its budgets, wherever in each period they come.
-        Enforcer::EvlQuota => Some(Means::Deadline(0)),
+        Enforcer::EvlQuota | Enforcer::EvlTp => Some(Means::Deadline(0)),
         Enforcer::CpusetOnly => None,
     }
 }

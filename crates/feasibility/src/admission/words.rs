@@ -40,6 +40,7 @@ fn mechanism(admission: &Admission) -> String {
             ", of which its fair server has 50 ms every 1 s",
         ),
         Enforcer::EvlQuota => ("quota groups of EVL", ""),
+        Enforcer::EvlTp => ("time partitions of EVL", ""),
         Enforcer::CpusetOnly => ("cpus without budgets", ""),
     };
     let limit = match admission.limit_runtime_ns {

@@ -54,7 +54,7 @@ fn time(ns: i64) -> Duration {
 pub(super) fn fixed(enforcer: Enforcer, reservation: &Reservation, cpus: u32) -> Option<Beyond> {
     let budget_ns = reservation.budget.ns() / i64::from(cpus.max(1));
     match enforcer {
-        Enforcer::CpusetOnly | Enforcer::Freezer => None,
+        Enforcer::CpusetOnly | Enforcer::Freezer | Enforcer::EvlTp => None,
         Enforcer::Hcbs if budget_ns < HCBS_RUNTIME_MIN_NS => Some((
             "budget",
             format!(

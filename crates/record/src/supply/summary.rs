@@ -70,7 +70,8 @@ pub struct MeasuredSupply {
     pub periods: Option<Periods>,
     /// The textbook's bound (periodic resource model) compared with the windows.
     pub textbook: Promise,
-    /// The bound from the length of the tick, for a cell that has its cpu to itself; `None` if the tick is unknown.
+    /// The bound from the length of the tick, out of band from EVL's timer, for a cell that has its cpu to itself; `None` if the tick is
+    /// unknown.
     pub by_tick: Option<Promise>,
     /// The bound from the worst reaction of the process that held the cell, for a cell that has its cpu to itself; `None` if the
     /// kernel enforces, or if the reaction was so slow that nothing is guaranteed.

@@ -112,8 +112,12 @@ fn curves(supply: &MeasuredSupply, until: u64) -> Option<Vec<Curve>> {
         name: format!("fitted: {line}"),
         points: sampled(&|t| envelope.sbf(t)),
     }));
+    let by_tick = match supply.held.enforcer.is_out_of_band() {
+        true => "bound by EVL's timer",
+        false => "bound by the tick",
+    };
     for (look, name, promise) in [
-        (3, "bound by the tick", supply.by_tick),
+        (3, by_tick, supply.by_tick),
         (3, "bound by the worst reaction", supply.by_reaction),
         (4, "assumed unmeasured", supply.cautious),
     ] {

@@ -229,7 +229,9 @@ fn measured(
     let least = least_of(&spans, &windows(held.budget_ns, held.period_ns, longest));
     let textbook = Periodic::new(held.budget_ns, held.period_ns).ok()?;
     let bound = BoundedDelay::of(&textbook);
-    let by_tick = (machine.tick_ns()).and_then(|_| by_tick(&held, machine));
+    // A timer of EVL's own ends budgets out of band.
+    let is_known = held.enforcer.is_out_of_band() || machine.tick_ns().is_some();
+    let by_tick = is_known.then(|| by_tick(&held, machine)).flatten();
     let of_tick = |pick: fn(&TickSupply) -> BoundedDelay| {
         let model = pick(by_tick.as_ref()?);
         Some(promise(&model, kept(&least, &model, host)))

@@ -14,7 +14,7 @@ use text::units::exact;
 use super::asked::Asked;
 use super::facts::LimitedBy;
 use super::supplied::{Supplied, held};
-use super::{Basis, Facts, ample, keeper, partition, quotas, roaming, servers, supervisor};
+use super::{Basis, Facts, ample, frames, keeper, partition, quotas, roaming, servers, supervisor};
 
 /// The grant to a cell before admission knows whether it fits.
 #[derive(Debug, Clone)]
@@ -99,6 +99,7 @@ pub(super) fn check(
     deadline(cells, facts, &mut bounds, &mut above)?;
     servers::check(cells, facts, measured, &mut bounds, &mut above)?;
     quotas::check(cells, facts, measured, &mut bounds, &mut above)?;
+    frames::check(cells, facts, &mut bounds, &mut above)?;
     let supervisors = supervisor::check(cells, &above)?;
     let keeper = keeper::above(cells);
     let mut order: Vec<usize> = (0..cells.len())
@@ -481,8 +482,24 @@ pub(super) fn reserved(
     let budget = held(cell.asked.enforcer, own.budget, own.period)
         .ok_or_else(|| unfit("nothing enforces its budget".to_owned(), None))?;
     let work = &cell.asked.work;
-    let (supply, basis) = Supplied::of(&budget, behind, work.longest(), facts, measured)
+    let supplied = Supplied::of(&budget, behind, work.longest(), facts, measured)
         .map_err(|why| unfit(why, None))?;
+    within(at, cell, supplied, behind)
+}
+
+/// Whether a cell's tasks hold their deadlines inside this supply, of which `behind` ns are waiting for others.
+pub(super) fn within(
+    at: usize,
+    cell: &Candidate<'_>,
+    (supply, basis): (Supplied, Basis),
+    behind: Ns,
+) -> Result<Bound, Unfit> {
+    let unfit = |why: String, witness| Unfit {
+        of: at,
+        why,
+        witness,
+    };
+    let work = &cell.asked.work;
     let inside = test(&work.tasks, work.policy, &supply);
     match inside.verdict {
         Verdict::Schedulable => Ok(Bound {

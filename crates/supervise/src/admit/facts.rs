@@ -34,6 +34,8 @@ pub struct Facts {
     pub freezer: Result<(), String>,
     /// Whether EVL has quotas, or why not.
     pub evl_quota: Result<(), String>,
+    /// How many windows the frame of a cpu may have in EVL, or why it has no time partitions.
+    pub evl_tp: Result<usize, String>,
     /// Memory of the machine, or why cells cannot be held to a limit of it.
     pub memory: Result<MachineMemory, String>,
     /// Whether a real-time class can be given at all, or why not.
@@ -200,6 +202,7 @@ impl Facts {
             Enforcer::Freezer => self.freezer.clone(),
             Enforcer::Hcbs => self.hcbs.as_ref().map(|_| ()).map_err(Clone::clone),
             Enforcer::EvlQuota => self.evl_quota.clone(),
+            Enforcer::EvlTp => self.evl_tp.clone().map(drop),
             Enforcer::CpusetOnly => Ok(()),
         }
     }
@@ -244,7 +247,7 @@ impl Facts {
         match enforcer {
             Enforcer::Freezer => self.reaction().overrun,
             // A timer ends them.
-            Enforcer::EvlQuota => 0,
+            Enforcer::EvlQuota | Enforcer::EvlTp => 0,
             _ => self.tick_ns(),
         }
     }

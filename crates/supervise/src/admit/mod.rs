@@ -18,6 +18,7 @@ mod cpu;
 mod eased;
 mod facts;
 mod fixes;
+mod frames;
 mod held;
 mod keeper;
 mod memory;
@@ -41,6 +42,7 @@ mod tests;
 pub use choice::{Choice, Offer, mechanism_of};
 pub use facts::{Facts, KeptCpu, RtRoom, RtShare, ServerRoom};
 pub use fixes::{Edit, Fix, Fixes, find_fixes};
+pub use frames::{CpuFrames, FrameWindow, frames};
 pub use held::{Room, room_for};
 pub use memory::{HeldMemory, MachineMemory, MemoryShare};
 pub(crate) use neighbour::HELD;
@@ -374,6 +376,10 @@ fn decide(
     let unaccounted = outside::beside(facts, &grants);
     notes.extend(outside::notes(&unaccounted));
     let price = Price::of(&own);
+    // Each cpu was checked with its frame, so that it has one.
+    let frames = (facts.evl_tp.as_ref().ok())
+        .and_then(|most| frames::frames(grants.iter().copied(), *most).ok())
+        .unwrap_or_default();
     let admission = Admission {
         mission: mission.name.clone(),
         beside: facts.beside.iter().map(|other| other.who.clone()).collect(),
@@ -392,6 +398,7 @@ fn decide(
             .collect(),
         cpus: placed.loads(&candidates, facts),
         partitions,
+        frames,
         memory,
         choice: None,
         refusals,

@@ -12,7 +12,9 @@ use text::units::exact;
 
 use super::advice::Advice;
 use super::partition;
-use super::{Basis, Choice, HeldCell, HeldMemory, MemoryShare, SupervisorGrant, Unaccounted};
+use super::{
+    Basis, Choice, CpuFrames, HeldCell, HeldMemory, MemoryShare, SupervisorGrant, Unaccounted,
+};
 
 /// The result of admission for a mission.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -27,6 +29,8 @@ pub struct Admission {
     pub cpus: Vec<CpuLoad>,
     /// Cpus that the mission has for itself, as cpuset partitions: those on which its threads of SCHED_DEADLINE are kept to their cpus.
     pub partitions: Vec<Vec<u32>>,
+    /// The frames of its cpus that have time partitions of EVL.
+    pub frames: Vec<CpuFrames>,
     /// Their share of its memory; `None`: the kernel holds nobody to a limit.
     pub memory: Option<MemoryShare>,
     /// The choice of the enforcer for cells that leave it to timecell; `None`: no cell does.

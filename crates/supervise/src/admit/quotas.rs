@@ -63,24 +63,28 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Whether no other real-time cell is on a cpu with one that runs out of band.
+/// Whether no other real-time cell is on a cpu with one that runs out of band, unless both are held by the same mechanism.
 pub(super) fn alone(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
-    let other = |cell: &Candidate<'_>| {
-        !is_quota(cell) && !cell.asked.is_supervisor && cell.asked.class != CellClass::Other
+    let is_held =
+        |cell: &Candidate<'_>| cell.asked.enforcer.is_out_of_band() && cell.budget.is_some();
+    let Some(held) = cells.iter().rposition(is_held) else {
+        return Ok(());
     };
-    let (Some(quota), Some(other)) = (
-        cells.iter().rposition(is_quota),
-        cells.iter().rposition(other),
-    ) else {
+    let by = cells[held].asked.enforcer;
+    let is_like_it = |cell: &Candidate<'_>| is_held(cell) && cell.asked.enforcer == by;
+    let is_real_time =
+        |cell: &Candidate<'_>| !cell.asked.is_supervisor && cell.asked.class != CellClass::Other;
+    let other = |cell: &Candidate<'_>| is_real_time(cell) && !is_like_it(cell);
+    let Some(other) = cells.iter().rposition(other) else {
         return Ok(());
     };
     Err(Unfit {
         // The first one was already granted its place.
-        of: quota.max(other),
+        of: held.max(other),
         why: format!(
             "{} runs out of band, before all threads of Linux, and is not analysed beside {}, which `{}` holds on the same cpu: give \
              them different cpus",
-            cells[quota].asked.called(),
+            cells[held].asked.called(),
             cells[other].asked.called(),
             cells[other].asked.enforcer.name(),
         ),

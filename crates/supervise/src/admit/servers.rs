@@ -16,7 +16,7 @@ use crate::enforce::in_us;
 /// The supervisors that come before a cell on every cpu: none before a server, or a thread out of band.
 pub(super) fn before(enforcer: Enforcer, supervisors: &[Held]) -> &[Held] {
     match enforcer {
-        Enforcer::Hcbs | Enforcer::EvlQuota => &[],
+        Enforcer::Hcbs | Enforcer::EvlQuota | Enforcer::EvlTp => &[],
         _ => supervisors,
     }
 }

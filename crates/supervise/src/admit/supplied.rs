@@ -1,7 +1,7 @@
 //! The supply that admission relies on.
 
 use analysis::empirical::Envelope;
-use analysis::linux::{Means, Reaction};
+use analysis::linux::{Cyclic, Means, Reaction};
 use analysis::reservation::{BoundedDelay, Delayed, ReservationError};
 use analysis::{Ns, Supply};
 use feasibility::means;
@@ -28,6 +28,11 @@ pub enum Basis {
     Tick {
         /// Why no measurement stands for it.
         unmeasured: String,
+    },
+    /// The windows of the cell's time partition.
+    Windows {
+        /// The frame after which they are repeated, ns.
+        major_ns: Ns,
     },
     /// The rule of the freezer and how exact it is.
     Reaction {
@@ -89,6 +94,7 @@ impl Exactness {
 pub(super) enum Supplied {
     Measured(Delayed<Envelope>),
     Model(BoundedDelay),
+    Windows(Cyclic),
 }
 
 impl Supplied {
@@ -195,6 +201,7 @@ impl Supply for Supplied {
         match self {
             Supplied::Measured(supply) => supply.sbf(t),
             Supplied::Model(supply) => supply.sbf(t),
+            Supplied::Windows(supply) => supply.sbf(t),
         }
     }
 
@@ -202,6 +209,7 @@ impl Supply for Supplied {
         match self {
             Supplied::Measured(supply) => supply.inverse(work),
             Supplied::Model(supply) => supply.inverse(work),
+            Supplied::Windows(supply) => supply.inverse(work),
         }
     }
 
@@ -209,6 +217,7 @@ impl Supply for Supplied {
         match self {
             Supplied::Measured(supply) => supply.rate(),
             Supplied::Model(supply) => supply.rate(),
+            Supplied::Windows(supply) => supply.rate(),
         }
     }
 
@@ -216,6 +225,7 @@ impl Supply for Supplied {
         match self {
             Supplied::Measured(supply) => supply.cycle(),
             Supplied::Model(supply) => supply.cycle(),
+            Supplied::Windows(supply) => supply.cycle(),
         }
     }
 
@@ -223,6 +233,7 @@ impl Supply for Supplied {
         match self {
             Supplied::Measured(supply) => supply.delay(),
             Supplied::Model(supply) => supply.delay(),
+            Supplied::Windows(supply) => supply.delay(),
         }
     }
 }

@@ -12,6 +12,7 @@ use super::*;
 mod ample;
 mod beside;
 mod choice;
+mod frames;
 mod held;
 mod keeper;
 mod limit;
@@ -51,6 +52,7 @@ pub(super) fn facts() -> Facts {
         kept_cpus: Vec::new(),
         freezer: Err("no cgroup v2".to_owned()),
         evl_quota: Err("no EVL".to_owned()),
+        evl_tp: Err("no EVL".to_owned()),
         memory: Ok(MachineMemory {
             total_bytes: 4 << 30,
             available_bytes: 2 << 30,

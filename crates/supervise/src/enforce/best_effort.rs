@@ -3,7 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use host::confine::{Keeps, confine};
+use host::sched::Class;
 
+use super::cpuset_only::above;
 use super::{Enforce, EnforceError, Inside};
 
 /// Only cpus, for a cell without a guarantee: it gets the time that the others leave there.
@@ -56,6 +58,10 @@ impl Enforce for BestEffort {
         let untold = self.untold.get_mut();
         let untold = untold.unwrap_or_else(PoisonError::into_inner);
         untold.take().into_iter().collect()
+    }
+
+    fn unheld(&self, threads: &[(i32, Class)]) -> Vec<String> {
+        above(threads, None)
     }
 
     fn release(&mut self) -> Result<(), EnforceError> {

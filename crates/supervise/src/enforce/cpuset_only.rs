@@ -1,5 +1,6 @@
 //! Cells with cpus and a class, but no enforced budget.
 
+use host::sched::Class;
 use model::mission::Cell;
 
 use super::rt_cgroup::{join, place};
@@ -31,6 +32,23 @@ impl Mechanism for ByCpus {
     }
 }
 
+/// The threads with a real-time class beyond the highest priority that was granted, each as a clause; `None`: no such class was.
+pub(super) fn above(threads: &[(i32, Class)], highest: Option<u8>) -> Vec<String> {
+    let granted = highest.map_or_else(
+        || "none".to_owned(),
+        |highest| format!("at most FIFO {highest}"),
+    );
+    let is_above = |class: &Class| {
+        let priority = class.priority();
+        class.is_real_time() && priority.is_none_or(|own| Some(own) > highest)
+    };
+    (threads.iter().filter(|(_, class)| is_above(class)))
+        .map(|(tid, class)| {
+            format!("its thread {tid} has class {class}, and it was granted {granted}")
+        })
+        .collect()
+}
+
 impl Enforce for CpusetOnly {
     fn guarantee(&self) -> String {
         format!(
@@ -49,7 +67,33 @@ impl Enforce for CpusetOnly {
         place(&self.grant, pid)
     }
 
+    fn unheld(&self, threads: &[(i32, Class)]) -> Vec<String> {
+        above(threads, self.grant.band.map(|band| band.highest))
+    }
+
     fn release(&mut self) -> Result<(), EnforceError> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_beyond_their_grant_are_told() {
+        let fifo = |priority| Class::Fifo { priority };
+        let threads = [(1, Class::Other), (2, fifo(50)), (3, fifo(80))];
+        let told = above(&threads, Some(50));
+        assert_eq!(
+            told,
+            ["its thread 3 has class FIFO 80, and it was granted at most FIFO 50"]
+        );
+        let told = above(&threads, None);
+        assert_eq!(told.len(), 2);
+        assert!(
+            told[0].ends_with("class FIFO 50, and it was granted none"),
+            "{told:?}"
+        );
     }
 }

@@ -13,12 +13,15 @@ pub enum EnforceError {
     /// The kernel refused a budget of cgroup v2, or has none.
     #[error(transparent)]
     Hcbs(#[from] HcbsError),
-    /// EVL refused a quota group.
+    /// EVL refused a quota group, or a schedule of time partitions.
     #[error(transparent)]
     Quota(#[from] host::evl_quota::QuotaError),
     /// EVL has no such quota.
     #[error("{0}")]
     Percent(String),
+    /// Cells have no frame of time partitions.
+    #[error("cpu {0}: {1}")]
+    Frames(u32, analysis::linux::FramesError),
     /// The kernel refused a class or cpus.
     #[error(transparent)]
     Class(#[from] SchedError),

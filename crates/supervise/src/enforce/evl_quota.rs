@@ -1,10 +1,12 @@
 //! Budgets held by quota groups of EVL, which threads out of band enter by themselves: a variable of their environment names the groups.
 
 use host::evl_quota::{self, GROUPS, Kept, Owned};
+use host::evl_tp;
 use host::root::Root;
 use host::sched::Class;
 use model::mission::Cell;
 
+use super::evl_tp::ByFrames;
 use super::{CpusetOnly, Enforce, EnforceError, Left, Mechanism};
 use crate::admit::Grant;
 use crate::ledger::{self, Ledger, LedgerError};
@@ -16,7 +18,7 @@ pub(super) struct ByQuota {
     owned: Owned,
 }
 
-/// Removes the quota groups of missions of which nothing runs any more, by the ledger: EVL keeps them. Those of running supervisors are
+/// Removes the quota groups and time partitions of missions of which nothing runs any more, by the ledger: EVL keeps them. Those of running supervisors are
 /// not reported.
 ///
 /// # Errors
@@ -27,18 +29,23 @@ pub fn sweep(ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
     }
     let locked = ledger.lock()?;
     let entries = locked.entries_everywhere()?;
-    let owners = evl_quota::owners();
-    let missions = owners
-        .iter()
-        .filter_map(|owner| names::mission_of_quotas(owner));
-    let over = missions.filter(|mission| !ledger::anything_runs(&entries, mission));
-    Ok(over
-        .map(|mission| {
-            let what = format!("quota groups of EVL of mission `{mission}`");
-            let removed = ByQuota::of(mission).keep_only(&[]);
-            Left::removed(&what, removed.map_err(|why| why.to_string()))
-        })
-        .collect())
+    let mut left = Vec::new();
+    for (called, owners) in [
+        ("quota groups", evl_quota::owners()),
+        ("time partitions", evl_tp::owners()),
+    ] {
+        let missions = (owners.iter()).filter_map(|owner| names::mission_of_quotas(owner));
+        for mission in missions.filter(|mission| !ledger::anything_runs(&entries, mission)) {
+            let mechanism: &dyn Mechanism = match called {
+                "quota groups" => &ByQuota::of(mission),
+                _ => &ByFrames::of(mission),
+            };
+            let removed = mechanism.keep_only(&[]);
+            let what = format!("{called} of EVL of mission `{mission}`");
+            left.push(Left::removed(&what, removed.map_err(|why| why.to_string())));
+        }
+    }
+    Ok(left)
 }
 
 impl ByQuota {
@@ -57,7 +64,7 @@ impl ByQuota {
     }
 }
 
-fn not_granted(grant: &Grant, what: &'static str) -> EnforceError {
+pub(super) fn not_granted(grant: &Grant, what: &'static str) -> EnforceError {
     EnforceError::NotGranted {
         cell: grant.cell.clone(),
         what,
@@ -137,19 +144,11 @@ impl Enforce for Quota {
         let own: Vec<String> = (self.kept.groups.iter())
             .map(|group| format!("quota {}", group.number))
             .collect();
-        let outside = evl_quota::threads(&Root::live(), &tids).into_iter();
-        let mut unheld: Vec<String> = outside
-            .filter(|thread| !own.contains(&thread.policy))
-            .map(|thread| {
-                format!(
-                    "its thread {} is out of band with policy `{}`, outside its quota groups",
-                    thread.tid, thread.policy
-                )
-            })
-            .collect();
+        let mut unheld = evl_quota::outside(&Root::live(), &tids, &own, "quota groups");
         if !self.kept.is_there() {
             unheld.push("others have removed or changed its quota groups".to_owned());
         }
+        unheld.extend(self.in_band.unheld(threads));
         unheld
     }
 

@@ -9,6 +9,7 @@ use model::mission::Cell;
 use super::cpuset_only::ByCpus;
 use super::deadline::ByThread;
 use super::evl_quota::ByQuota;
+use super::evl_tp::ByFrames;
 use super::freezer::ByFreezer;
 use super::hcbs::ByServer;
 use super::partition::ByPartition;
@@ -79,6 +80,7 @@ impl Mechanisms {
                 Enforcer::Deadline => Box::new(ByThread::with(Arc::clone(&partitions))),
                 Enforcer::Freezer => Box::new(ByFreezer::of(mission)),
                 Enforcer::EvlQuota => Box::new(ByQuota::of(mission)),
+                Enforcer::EvlTp => Box::new(ByFrames::of(mission)),
                 Enforcer::CpusetOnly => Box::new(ByCpus),
             }
         };

@@ -7,6 +7,7 @@ mod cpuset_only;
 mod deadline;
 mod error;
 mod evl_quota;
+mod evl_tp;
 mod freezer;
 mod hcbs;
 mod inside;

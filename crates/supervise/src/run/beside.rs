@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use model::Enforcer;
+
 use super::Plan;
 use super::plan::pin;
 use crate::admit::{Admission, Facts, Outcome, decision};
@@ -30,7 +32,12 @@ pub(super) fn may_stay(
         let cell = before.inputs.mission().cell(name);
         cell.is_some_and(|cell| cell.partition.is_some())
     };
+    let is_framed = |name: &&String| {
+        let grant = before.admission.grant(name);
+        grant.is_some_and(|grant| grant.enforcer == Enforcer::EvlTp)
+    };
     let (partitions, old): (Vec<&String>, Vec<&String>) = old.iter().partition(is_partition);
+    let (framed, old): (Vec<&String>, Vec<&String>) = old.into_iter().partition(is_framed);
     let (first, old): (Vec<&String>, Vec<&String>) = old.into_iter().partition(in_the_way);
     let old: Vec<String> = old.into_iter().cloned().collect();
     let (stay, mut reasons) = held_may_stay(before, after, &old, facts);
@@ -38,11 +45,31 @@ pub(super) fn may_stay(
         let why = "its cpus and its memory are its own".to_owned();
         reasons.insert(name.clone(), why);
     }
+    for name in framed {
+        let why = "a time partition of EVL has one version of it".to_owned();
+        reasons.insert(name.clone(), why);
+    }
     for name in first {
         let why = "a cpu of it becomes a cpuset partition".to_owned();
         reasons.insert(name.clone(), why);
     }
     (stay, reasons)
+}
+
+/// Why the frames of time partitions cannot become those of the next plan, a sentence: a cell that is none of the `old` ones, which
+/// end first, is in windows that would change. `None`: they can.
+pub(super) fn keeps_frames(before: &Plan, after: &Plan, old: &[String]) -> Option<String> {
+    let frames = before.admission.frames.iter();
+    let mut changed = frames.filter(|frames| !after.admission.frames.contains(frames));
+    changed.find_map(|frames| {
+        let mut cells = (frames.windows.iter()).filter_map(|window| window.cell.as_ref());
+        let stays = cells.find(|cell| !old.contains(cell))?;
+        Some(format!(
+            "the windows of cpu {} would change, which EVL refuses while threads of `{stays}` are in them; `timecell down` and \
+             `timecell up` change them",
+            frames.cpu
+        ))
+    })
 }
 
 /// The same where best-effort cells are in nobody's way.

@@ -122,6 +122,9 @@ fn decide(
         (changes.iter().filter(move |(_, change)| **change == which)).map(|(name, _)| name.clone())
     };
     let old: Vec<String> = of(Change::Removed).chain(of(Change::Changed)).collect();
+    if let Some(why) = beside::keeps_frames(plan, &next, &old) {
+        return Err((Refusal::NotAdmitted, vec![why]));
+    }
     let (stay, no_room) = beside::may_stay(plan, &next, &old, &facts);
     // Those of the old version are held until they have ended.
     let leaving: Vec<HeldCell> = (plan.admission.held.iter())

@@ -62,6 +62,7 @@ fn admission() -> Admission {
         },
         cpus: Vec::new(),
         partitions: Vec::new(),
+        frames: Vec::new(),
         memory: None,
         choice: None,
         refusals: Vec::new(),

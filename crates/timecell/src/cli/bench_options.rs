@@ -357,7 +357,7 @@ pub struct Enforced {
     /// Smoke run: few and short trials.
     #[arg(long)]
     pub quick: bool,
-    /// Enforcers to measure, comma-separated; `evl-quota` in `supply` only [default: all others].
+    /// Enforcers to measure, comma-separated; `evl-quota` and `evl-tp` in `supply` only [default: all others].
     #[arg(long, value_name = "ENFORCER", value_delimiter = ',', value_parser = enforcer::one_of(Enforcer::OF_SUPPLY))]
     pub enforcer: Vec<Enforcer>,
     /// Reservations as BUDGET/PERIOD, comma-separated [default: 30ms/100ms,10ms/50ms,3ms/10ms,1ms/10ms; for `isolation` 10, 15, 20

@@ -8,11 +8,16 @@ pub type Reserve = Option<Enforcer>;
 
 /// Parses the name of one of these enforcers.
 pub fn one_of(of: &'static [Enforcer]) -> impl TypedValueParser<Value = Enforcer> {
-    let values = of
-        .iter()
-        .map(|each| PossibleValue::new(each.name()).help(each.summary()));
-    PossibleValuesParser::new(values)
-        .try_map(|name| Enforcer::named(&name, of).ok_or("no such enforcer"))
+    // The others of EVL are refused for their reason.
+    let is_other = |each: &&Enforcer| each.is_out_of_band() && !of.contains(each);
+    let others = Enforcer::ALL.iter().filter(is_other);
+    let values = of.iter().chain(others).map(|each| {
+        let value = PossibleValue::new(each.name()).help(each.summary());
+        value.hide(!of.contains(each))
+    });
+    PossibleValuesParser::new(values).try_map(|name| {
+        Enforcer::named(&name, of).ok_or("it holds threads out of band, which are in cells with `rights.evl` of a mission's file")
+    })
 }
 
 /// Parses one of [`model::task_reserves`].

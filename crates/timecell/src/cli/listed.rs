@@ -58,6 +58,7 @@ fn offered(command: &str, option: &str) -> Vec<(String, String)> {
     let option = options.find(|arg| arg.get_id() == option).expect(option);
     assert!(!option.is_hide_possible_values_set(), "{option}");
     (option.get_possible_values().iter())
+        .filter(|value| !value.is_hide_set())
         .map(|value| {
             let help = value.get_help().map(ToString::to_string);
             (value.get_name().to_owned(), help.unwrap_or_default())
@@ -203,7 +204,7 @@ fn enforcers_are_in_help_and_docs() {
     let cli = page("cli");
     let row = line(
         &cli,
-        "| `--enforcer ENFORCER,...` | all but `evl-quota` | scenarios `supply` and `isolation`: ",
+        "| `--enforcer ENFORCER,...` | all but `evl-quota` and `evl-tp` | scenarios `supply` and `isolation`: ",
     );
     let names: Vec<&str> = Enforcer::OF_SUPPLY.iter().map(|each| each.name()).collect();
     assert_eq!(quoted(row), names);

@@ -194,6 +194,23 @@ pub(super) fn text(
             cpu.reserved * 100.0
         );
     }
+    for frames in &admission.frames {
+        let _ = writeln!(
+            text,
+            "frames of cpu {}: minor {}, major {}",
+            frames.cpu,
+            exact(frames.minor_ns),
+            exact(frames.major_ns)
+        );
+        for window in &frames.windows {
+            let whose = match (window.partition, window.cell.as_deref()) {
+                (Some(number), Some(cell)) => format!("partition {number}, {cell}"),
+                _ => "nobody's".to_owned(),
+            };
+            let (start, length) = (exact(window.start_ns), exact(window.length_ns));
+            let _ = writeln!(text, "    from {start} for {length}: {whose}");
+        }
+    }
     for refusal in &admission.refusals {
         let _ = writeln!(text, "refused: {refusal}");
     }
@@ -284,6 +301,9 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
         }
         Basis::Tick { unmeasured } if grant.enforcer.is_out_of_band() => {
             format!("as EVL refills all quotas of a cpu at the same instant; {unmeasured}")
+        }
+        Basis::Windows { major_ns } => {
+            format!("by its windows in each frame of {}", exact(*major_ns))
         }
         Basis::Tick { unmeasured } => format!(
             "by a model of the {} tick; {unmeasured}",

@@ -176,9 +176,11 @@ fn rests_on(basis: &Basis) -> &'static str {
         Basis::Reaction {
             unmeasured: None, ..
         } => "the freezer's rule and its reaction measured on this machine",
-        Basis::Reaction { .. } | Basis::Tick { .. } | Basis::Ample { .. } | Basis::WholeCpu => {
-            "the freezer's rule and its reaction measured on another machine"
-        }
+        Basis::Reaction { .. }
+        | Basis::Tick { .. }
+        | Basis::Windows { .. }
+        | Basis::Ample { .. }
+        | Basis::WholeCpu => "the freezer's rule and its reaction measured on another machine",
     }
 }
 

@@ -491,6 +491,25 @@ fn a_cell_out_of_band_shares_no_cpu_with_one_in_band_that_has_a_guarantee() {
 }
 
 #[test]
+fn time_partitions_of_evl_take_any_reservation_of_a_cell_that_may_have_them() {
+    let of = |enforcer: &str, rights: &str| {
+        let text = LEAST.replace(
+            "[[cell]]",
+            &format!("enforcer = \"{enforcer}\"\n\n[[cell]]"),
+        );
+        parse(&(text + rights))
+            .map(drop)
+            .map_err(|why| why.to_string())
+    };
+    assert_eq!(
+        of("evl-tp", "class = \"fifo\"\nrights = { evl = true }\n"),
+        Ok(())
+    );
+    let why = of("evl-tp", "class = \"fifo\"\n").unwrap_err();
+    assert!(why.contains("`evl-tp` holds threads of EVL only"), "{why}");
+}
+
+#[test]
 fn a_quota_of_evl_holds_threads_of_evl_that_name_it() {
     let own = "reservation = { budget = \"3ms\", period = \"10ms\" }\n";
     let of = |more: &str| {
