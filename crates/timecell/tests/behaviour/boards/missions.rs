@@ -69,7 +69,9 @@ fn a_machine_of_a_mission_is_held_and_comes_back(dir: &Path) {
     // Killed from outside.
     let qemu = || {
         let is_qemu = |pid: &i32| {
-            host::process::name(*pid).is_some_and(|name| name.starts_with("qemu-system"))
+            // There may be others on this machine.
+            let words = host::file::text(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            words.contains("qemu-system") && words.contains("virtual.toml")
         };
         host::process::all().into_iter().find(is_qemu)
     };
