@@ -10,7 +10,7 @@ use jailhouse::Span;
 use libfuzzer_sys::fuzz_target;
 
 const SYSTEM: &[u8] = include_bytes!("../../crates/jailhouse/src/config/recorded/zcu102.cell");
-const CELL: &[u8] = include_bytes!("../../crates/jailhouse/src/config/recorded/inmate-demo.cell");
+const CELL: &[u8] = include_bytes!("../../crates/jailhouse/src/config/recorded/beat.cell");
 
 /// A good file with changes, three bytes each: a place and its new value. Random bytes alone would not get far.
 fn damaged(good: &[u8], changes: &[u8]) -> Vec<u8> {

@@ -30,17 +30,15 @@ pub fn sweep(ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
     let locked = ledger.lock()?;
     let entries = locked.entries_everywhere()?;
     let mut left = Vec::new();
-    for (called, owners) in [
-        ("quota groups", evl_quota::owners()),
-        ("time partitions", evl_tp::owners()),
+    let quotas: fn(&str) -> Box<dyn Mechanism> = |mission| Box::new(ByQuota::of(mission));
+    let frames: fn(&str) -> Box<dyn Mechanism> = |mission| Box::new(ByFrames::of(mission));
+    for (called, owners, mechanism) in [
+        ("quota groups", evl_quota::owners(), quotas),
+        ("time partitions", evl_tp::owners(), frames),
     ] {
         let missions = (owners.iter()).filter_map(|owner| names::mission_of_quotas(owner));
         for mission in missions.filter(|mission| !ledger::anything_runs(&entries, mission)) {
-            let mechanism: &dyn Mechanism = match called {
-                "quota groups" => &ByQuota::of(mission),
-                _ => &ByFrames::of(mission),
-            };
-            let removed = mechanism.keep_only(&[]);
+            let removed = mechanism(mission).keep_only(&[]);
             let what = format!("{called} of EVL of mission `{mission}`");
             left.push(Left::removed(&what, removed.map_err(|why| why.to_string())));
         }

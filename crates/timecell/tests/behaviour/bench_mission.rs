@@ -23,6 +23,15 @@ fn cell(cell: &str, more: &str) -> String {
     )
 }
 
+const TWO_ROUNDS: [&str; 6] = [
+    "bench",
+    "mission",
+    "mission.toml",
+    "--rounds",
+    "2",
+    "--json",
+];
+
 #[case(Root, Program("busybox"), Program("crun"))]
 fn every_part_of_a_mission_is_measured_once_a_round(dir: &Path) {
     let cells = cell("a", "")
@@ -31,15 +40,7 @@ fn every_part_of_a_mission_is_measured_once_a_round(dir: &Path) {
             "engine = \"crun\"\nafter = [\"a\"]\nrestart = { policy = \"never\" }",
         );
     mission(dir, &cells);
-    let words = [
-        "bench",
-        "mission",
-        "mission.toml",
-        "--rounds",
-        "2",
-        "--json",
-    ];
-    let said = say(dir, &words).ends_with(0);
+    let said = say(dir, &TWO_ROUNDS).ends_with(0);
     let summary: SeriesSummary = serde_json::from_str(&said.out).unwrap();
     let path = only_run(dir);
     let record: SeriesRecord = Run::open(&path).unwrap().read().unwrap();
@@ -89,15 +90,7 @@ fn every_part_of_a_mission_is_measured_once_a_round(dir: &Path) {
 fn rounds_of_a_mission_that_never_runs_are_counted_as_failed(dir: &Path) {
     let more = "class = \"other\"\nready = \"first-job\"\nrestart = { policy = \"never\" }";
     mission(dir, &shell("a", "exit 3", more));
-    let words = [
-        "bench",
-        "mission",
-        "mission.toml",
-        "--rounds",
-        "2",
-        "--json",
-    ];
-    let said = say(dir, &words).ends_with(1);
+    let said = say(dir, &TWO_ROUNDS).ends_with(1);
     let summary: SeriesSummary = serde_json::from_str(&said.out).unwrap();
     assert!(summary.figures.is_empty(), "{}", said.out);
     let record: SeriesRecord = Run::open(&only_run(dir)).unwrap().read().unwrap();

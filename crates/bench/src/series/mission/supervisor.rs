@@ -21,8 +21,10 @@ use crate::session::Interrupt;
 pub(super) const OWN: &str = "/proc/self/exe";
 /// Longest time for a mission to run, or to end.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Between two looks at a supervisor that prints nothing.
+/// Between two looks whether the user interrupts.
 const LOOK: Duration = Duration::from_millis(100);
+/// Between two questions to a supervisor that prints nothing: of the first job of a cell, it prints nothing.
+const BETWEEN_QUESTIONS: Duration = Duration::from_millis(10);
 
 /// A cell of the mission.
 struct Known {
@@ -199,34 +201,36 @@ impl Supervised {
     ) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         loop {
-            let mut late = "it does not answer".to_owned();
             // Before it listens, nothing runs.
-            if let Ok(status) = self.status() {
-                let awaited: Vec<&Known> = (self.cells.iter())
-                    .filter(|known| !known.is_ready(&status, before))
-                    .collect();
-                let of = |known: &Known| status.cells.iter().find(|of| of.cell == known.name);
-                let Some(first) = awaited.first() else {
-                    return Ok(());
-                };
-                let found: Vec<&CellStatus> =
-                    awaited.iter().filter_map(|known| of(known)).collect();
-                // Those that wait for another cell run after it.
-                let stays = |of: &CellStatus| of.holds.iter().any(|hold| *hold != Hold::Needs);
-                if let Some(stopped) = found.iter().find(|of| stays(of)) {
-                    let end = stopped.last_end.as_ref().map(|end| end.text.clone());
-                    let why = stopped.why.clone().or(end).unwrap_or_default();
-                    return Err(format!("{} stays stopped: {why}", stopped.cell));
+            let late = match self.status() {
+                Err(why) => why,
+                Ok(status) => {
+                    let awaited: Vec<&Known> = (self.cells.iter())
+                        .filter(|known| !known.is_ready(&status, before))
+                        .collect();
+                    let of = |known: &Known| status.cells.iter().find(|of| of.cell == known.name);
+                    let Some(first) = awaited.first() else {
+                        return Ok(());
+                    };
+                    let found: Vec<&CellStatus> =
+                        awaited.iter().filter_map(|known| of(known)).collect();
+                    // Those that wait for another cell run after it.
+                    let stays = |of: &CellStatus| of.holds.iter().any(|hold| *hold != Hold::Needs);
+                    if let Some(stopped) = found.iter().find(|of| stays(of)) {
+                        let end = stopped.last_end.as_ref().map(|end| end.text.clone());
+                        let why = stopped.why.clone().or(end).unwrap_or_default();
+                        return Err(format!("{} stays stopped: {why}", stopped.cell));
+                    }
+                    format!("{} does not run", first.name)
                 }
-                late = format!("{} does not run", first.name);
-            }
+            };
             if interrupt.came() {
                 return Err("interrupted".to_owned());
             }
             if Instant::now() > until {
                 return Err(format!("not within {} s: {late}", PATIENCE.as_secs()));
             }
-            self.printed(LOOK)?;
+            self.printed(BETWEEN_QUESTIONS)?;
         }
     }
 
