@@ -396,12 +396,14 @@ static inline void timecell_heartbeat(struct timecell_task *task) {
  * only the kernel's own memory. Returns 0 or an errno value. It stays mapped until the process ends. */
 static inline int timecell_open_heartbeat(volatile uint64_t **number, uint64_t address) {
     void *at;
+    const off_t offset = (off_t)(address / 4096 * 4096);
     int error = 0, fd;
     *number = NULL;
-    if (address % 8) return EINVAL;
+    /* Where off_t has 32 bits, another page would be mapped. */
+    if (address % 8 || offset < 0 || (uint64_t)offset != address / 4096 * 4096) return EINVAL;
     fd = open("/dev/mem", O_RDWR | O_SYNC | O_CLOEXEC);
     if (fd < 0) return errno;
-    at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(address / 4096 * 4096));
+    at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
     if (at == MAP_FAILED) error = errno;
     close(fd);
     if (!error) *number = (volatile uint64_t *)((char *)at + address % 4096);

@@ -15,6 +15,13 @@ pub enum OpenError {
         /// The operating system's error number.
         errno: i32,
     },
+    /// A physical address of the machine cannot be mapped.
+    Memory {
+        /// The address.
+        address: u64,
+        /// The operating system's error number.
+        errno: i32,
+    },
     /// The file is shorter than its header says.
     TooShort {
         /// Its length.
@@ -47,6 +54,10 @@ impl fmt::Display for OpenError {
         match self {
             OpenError::System { tried, errno } => {
                 write!(f, "the timecell page cannot be {tried}: ")?;
+                reason(f, *errno)
+            }
+            OpenError::Memory { address, errno } => {
+                write!(f, "{address:#x} cannot be mapped from /dev/mem: ")?;
                 reason(f, *errno)
             }
             OpenError::TooShort { bytes } => write!(

@@ -54,8 +54,18 @@ pub enum EvlError {
         /// The cpu.
         cpu: u32,
     },
+    /// The core refuses a request about a cpu.
+    #[error("EVL refuses {what} on cpu {cpu}: {source}{}", of_cpu(.source))]
+    Cpu {
+        /// The cpu.
+        cpu: u32,
+        /// The request.
+        what: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
     /// The core refuses a request.
-    #[error("EVL refuses {what}: {source}")]
+    #[error("EVL refuses {what}: {source}{}", no_core(.source))]
     Request {
         /// The request.
         what: &'static str,
@@ -90,7 +100,9 @@ impl EvlError {
             EvlError::Level { level } => (0, (*level).min(0xffff) as i32),
             EvlError::Attach { source } => (1, errno(source)),
             EvlError::Device { path, source } => (8 + place(&NODES, path), errno(source)),
-            EvlError::Request { what, source } => (16 + place(&REQUESTS, what), errno(source)),
+            EvlError::Request { what, source } | EvlError::Cpu { what, source, .. } => {
+                (16 + place(&REQUESTS, what), errno(source))
+            }
             // Not of a thread.
             EvlError::Overbooked { .. } => (16 + place(&REQUESTS, QUOTAS), libc::EBUSY),
             EvlError::Partitioned { .. } => (16 + place(&REQUESTS, SCHEDULE), libc::EBUSY),
@@ -133,6 +145,20 @@ fn refused(source: &io::Error) -> &'static str {
     match source.raw_os_error() {
         Some(libc::EINVAL) => " (the memory of its process is not locked; see RLIMIT_MEMLOCK)",
         Some(libc::EEXIST) => " (another thread of this machine has this name)",
+        _ => "",
+    }
+}
+
+fn of_cpu(source: &io::Error) -> &'static str {
+    match source.raw_os_error() {
+        Some(libc::EINVAL) => " (EVL has the cpus of /sys/class/evl/control/cpus only)",
+        _ => "",
+    }
+}
+
+fn no_core(source: &io::Error) -> &'static str {
+    match source.raw_os_error() {
+        Some(libc::ENOTTY) => " (the device is not EVL's)",
         _ => "",
     }
 }
@@ -282,6 +308,22 @@ mod tests {
         };
         assert!(attach(libc::EINVAL).contains("RLIMIT_MEMLOCK"));
         assert!(attach(libc::EEXIST).contains("has this name"));
+        let on_cpu = |errno| EvlError::Cpu {
+            cpu: 3,
+            what: QUOTAS,
+            source: io::Error::from_raw_os_error(errno),
+        };
+        let said = on_cpu(libc::EINVAL).to_string();
+        assert!(
+            said.starts_with("EVL refuses a quota group on cpu 3: "),
+            "{said}"
+        );
+        assert!(said.ends_with("cpus only)"), "{said}");
+        let shared = EvlError::from_number(on_cpu(libc::ENOMEM).to_number()).to_string();
+        assert!(
+            shared.starts_with("EVL refuses a quota group: "),
+            "{shared}"
+        );
     }
 
     #[test]

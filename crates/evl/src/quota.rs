@@ -80,7 +80,8 @@ impl Quotas {
             answer: &raw mut answer as u64,
         };
         kernel::ioctl(&self.control, abi::SCHEDCTL, &raw const request as usize).map_err(
-            |source| EvlError::Request {
+            |source| EvlError::Cpu {
+                cpu,
                 what: kernel::QUOTAS,
                 source,
             },

@@ -101,7 +101,8 @@ impl Schedules {
         self.ask(cpu, asked, None)
             .map_err(|source| match source.raw_os_error() {
                 Some(libc::EBUSY) => EvlError::Partitioned { cpu },
-                _ => EvlError::Request {
+                _ => EvlError::Cpu {
+                    cpu,
                     what: kernel::SCHEDULE,
                     source,
                 },
@@ -154,7 +155,8 @@ impl Schedules {
         asked.head.windows = most.min(MOST_WINDOWS) as i32;
         let mut answer = Table::of(0, &[]);
         let asking = self.ask(cpu, &asked, Some(&mut answer));
-        asking.map_err(|source| EvlError::Request {
+        asking.map_err(|source| EvlError::Cpu {
+            cpu,
             what: kernel::SCHEDULE,
             source,
         })?;
@@ -165,7 +167,10 @@ impl Schedules {
 
 fn read(answer: &Table) -> Vec<Window> {
     let count = usize::try_from(answer.head.operation).unwrap_or(0);
-    let ns = |time: Time| time.seconds.unsigned_abs() * NS + time.nanoseconds.unsigned_abs();
+    let ns = |time: Time| {
+        let seconds = time.seconds.unsigned_abs().saturating_mul(NS);
+        seconds.saturating_add(time.nanoseconds.unsigned_abs())
+    };
     (answer.windows.iter().take(count))
         .map(|window| Window {
             length_ns: ns(window.duration),
@@ -202,6 +207,11 @@ mod tests {
         assert_eq!(words, golden);
         table.head.operation = 2;
         assert_eq!(read(&table), windows);
+        // Others may have installed anything.
+        table.windows[1].duration.seconds = i64::MAX;
+        table.head.operation = i32::MAX;
+        let read = read(&table);
+        assert_eq!((read.len(), read[1].length_ns), (MOST_WINDOWS, u64::MAX));
     }
 
     #[test]

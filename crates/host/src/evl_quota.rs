@@ -12,6 +12,13 @@ use crate::ground;
 use crate::lock::PLACE;
 use crate::root::Root;
 
+/// Begins the first line of such a file.
+const BOOT: &str = "boot ";
+
+fn own_boot() -> String {
+    crate::process::boot_id().unwrap_or_default()
+}
+
 /// The longest such file, bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
@@ -27,13 +34,24 @@ pub enum QuotaError {
     /// A cpu has a schedule of time partitions that is not the owner's.
     #[error("cpu {0} has a schedule of time partitions that others have installed")]
     Foreign(u32),
-    /// They cannot be remembered.
+    /// They cannot be remembered, or those that were are not told.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
+    },
+    /// The file that remembers them is damaged.
+    #[error(
+        "{}: line {line} tells of no groups or partitions; remove the file, and EVL keeps those that were in it until the next boot",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The number of the line.
+        line: usize,
     },
 }
 
@@ -59,7 +77,7 @@ impl Kept {
         Some(Kept {
             place: words.next()?.to_owned(),
             percent: words.next()?.parse().ok()?,
-            groups: ::evl::groups(words.next()?)?,
+            groups: ::evl::groups(words.next()?).filter(|_| words.next().is_none())?,
         })
     }
 
@@ -113,15 +131,39 @@ impl Owned {
     }
 
     /// All that are remembered.
-    pub fn all(&self) -> Vec<Kept> {
-        let bytes = ground::read(&self.file, MOST_BYTES).unwrap_or_default();
+    ///
+    /// # Errors
+    /// If the file cannot be read, others may write to it, or it is damaged; then nothing is known of those in it.
+    pub fn all(&self) -> Result<Vec<Kept>, QuotaError> {
+        let path = || self.file.clone();
+        let bytes = match ground::read(&self.file, MOST_BYTES) {
+            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            read => read.map_err(|source| QuotaError::File {
+                path: path(),
+                source,
+            })?,
+        };
         let text = String::from_utf8_lossy(&bytes);
-        text.lines().filter_map(Kept::read).collect()
+        let mut lines = text.lines();
+        let damaged = |at: usize| QuotaError::Damaged {
+            path: path(),
+            line: at + 1,
+        };
+        let boot = lines.next().and_then(|line| line.strip_prefix(BOOT));
+        if boot.ok_or_else(|| damaged(0))? != own_boot() {
+            // They went with the boot that made them.
+            return Ok(Vec::new());
+        }
+        let read = |(at, line)| Kept::read(line).ok_or_else(|| damaged(at + 1));
+        lines.enumerate().map(read).collect()
     }
 
     /// Those of this cell.
-    pub fn of(&self, place: &str) -> Option<Kept> {
-        self.all().into_iter().find(|kept| kept.place == place)
+    ///
+    /// # Errors
+    /// As [`Owned::all`].
+    pub fn of(&self, place: &str) -> Result<Option<Kept>, QuotaError> {
+        Ok(self.all()?.into_iter().find(|kept| kept.place == place))
     }
 
     pub(crate) fn remember(&self, all: &[Kept]) -> Result<(), QuotaError> {
@@ -134,7 +176,8 @@ impl Owned {
         }
         let dir = self.file.parent().unwrap_or(Path::new("/"));
         std::fs::create_dir_all(dir).map_err(error)?;
-        let text: String = all.iter().map(Kept::line).collect();
+        let lines: String = all.iter().map(Kept::line).collect();
+        let text = format!("{BOOT}{}\n{lines}", own_boot());
         let new = self.file.with_extension("new");
         ground::replace(&new, text.as_bytes())
             .and_then(|()| std::fs::rename(&new, &self.file))
@@ -152,20 +195,26 @@ impl Owned {
             let own = kept.groups.iter().map(|group| group.cpu);
             own.eq(cpus.iter().copied()) && kept.is_in(&quotas)
         };
-        match self.of(place).filter(suits) {
+        match self.of(place)?.filter(suits) {
             Some(kept) if kept.percent == percent => return Ok(kept),
             Some(mut kept) => {
-                for group in &kept.groups {
-                    quotas.set(*group, percent)?;
+                let mut changed = kept.groups.iter();
+                if let Err(why) = changed.try_for_each(|group| quotas.set(*group, percent)) {
+                    for group in &kept.groups {
+                        let _ = quotas.set(*group, kept.percent);
+                    }
+                    return Err(why.into());
                 }
                 kept.percent = percent;
-                let others = self.all().into_iter().filter(|other| other.place != place);
-                self.remember(&others.chain([kept.clone()]).collect::<Vec<Kept>>())?;
+                let others = self.all()?.into_iter();
+                let mut all: Vec<Kept> = others.filter(|other| other.place != place).collect();
+                all.push(kept.clone());
+                self.remember(&all)?;
                 return Ok(kept);
             }
             None => self.remove(place)?,
         }
-        let mut all = self.all();
+        let mut all = self.all()?;
         let mut made = Kept {
             place: place.to_owned(),
             percent,
@@ -180,8 +229,9 @@ impl Owned {
                 self.remember(&with)
             });
             if let Err(why) = noted {
-                let _ = removed(&quotas, &made);
-                let _ = self.remember(&all);
+                if removed(&quotas, &made).is_ok() {
+                    let _ = self.remember(&all);
+                }
                 return Err(why);
             }
         }
@@ -192,7 +242,7 @@ impl Owned {
     /// Removes the groups of a cell.
     ///
     /// # Errors
-    /// If threads are left in one; it stays, and is remembered.
+    /// If threads are left in one, which stays, and is remembered, or as [`Owned::all`].
     pub fn remove(&self, place: &str) -> Result<(), QuotaError> {
         self.retain(|kept| kept.place != place)
     }
@@ -200,12 +250,15 @@ impl Owned {
     /// Removes the groups of all cells but those that are kept.
     ///
     /// # Errors
-    /// The first, of those that stay.
+    /// The first, of those that stay, or as [`Owned::all`].
     pub fn retain(&self, keeps: impl Fn(&Kept) -> bool) -> Result<(), QuotaError> {
-        let all = self.all();
-        let (mut stay, go): (Vec<Kept>, Vec<Kept>) = all.into_iter().partition(keeps);
-        if go.is_empty() {
-            return Ok(());
+        let all = self.all()?.into_iter();
+        let (mut stay, go): (Vec<Kept>, Vec<Kept>) = all.partition(keeps);
+        match (go.is_empty(), stay.is_empty()) {
+            // The file may be there, of another boot.
+            (true, true) => return self.remember(&[]),
+            (true, false) => return Ok(()),
+            _ => {}
         }
         let mut result = Ok(());
         let quotas = Quotas::open()?;
@@ -237,6 +290,8 @@ fn removed(quotas: &Quotas, kept: &Kept) -> Result<(), QuotaError> {
 pub struct Thread {
     /// Its id for Linux.
     pub tid: i32,
+    /// Its cpu.
+    pub cpu: u32,
     /// Its policy, with the number of its group or partition, such as `quota 3`.
     pub policy: String,
     /// Its cpu time out of band, ns, which Linux does not see.
@@ -257,9 +312,12 @@ pub fn threads(root: &Root, tids: &[i32]) -> Vec<Thread> {
             }
             // Cpu, priority, priority for now, policy; switches in band, of context, calls, wakeups, time.
             let (sched, stats) = (read("sched")?, read("stats")?);
-            let policy: Vec<&str> = sched.split_whitespace().skip(3).collect();
+            let mut sched = sched.split_whitespace();
+            let cpu = sched.next()?.parse().ok()?;
+            let policy: Vec<&str> = sched.skip(2).collect();
             Some(Thread {
                 tid,
+                cpu,
                 policy: policy.join(" "),
                 cpu_ns: stats.split_whitespace().nth(4)?.parse().ok()?,
             })
@@ -267,14 +325,29 @@ pub fn threads(root: &Root, tids: &[i32]) -> Vec<Thread> {
         .collect()
 }
 
-/// Those among these ids that are out of band outside the groups or partitions with these policies, each as a clause.
-pub fn outside(root: &Root, tids: &[i32], own: &[String], called: &str) -> Vec<String> {
+/// Those among these ids that are out of band outside these groups or partitions, of this policy, each as a clause.
+pub fn outside(
+    root: &Root,
+    tids: &[i32],
+    (policy, own): (&str, &[Group]),
+    called: &str,
+) -> Vec<String> {
+    let is_in = |thread: &Thread| {
+        let number = thread.policy.strip_prefix(policy);
+        let number = number.and_then(|number| number.trim().parse().ok());
+        number.is_some_and(|number| {
+            own.contains(&Group {
+                cpu: thread.cpu,
+                number,
+            })
+        })
+    };
     let all = threads(root, tids).into_iter();
-    all.filter(|thread| !own.contains(&thread.policy))
+    all.filter(|thread| !is_in(thread))
         .map(|thread| {
             format!(
-                "its thread {} is out of band with policy `{}`, outside its {called}",
-                thread.tid, thread.policy
+                "its thread {} is out of band on cpu {} with policy `{}`, outside its {called}",
+                thread.tid, thread.cpu, thread.policy
             )
         })
         .collect()
@@ -309,13 +382,42 @@ mod tests {
         };
         let all = [of("pilot", &[7]), of("camera.b", &[8, 9])];
         owned.remember(&all).unwrap();
-        assert_eq!(owned.all(), all);
-        assert_eq!(owned.of("camera.b").as_ref(), Some(&all[1]));
-        assert_eq!(owned.of("camera"), None);
+        assert_eq!(owned.all().unwrap(), all);
+        assert_eq!(owned.of("camera.b").unwrap().as_ref(), Some(&all[1]));
+        assert_eq!(owned.of("camera").unwrap(), None);
         owned.remember(&[]).unwrap();
-        assert_eq!(owned.all(), []);
+        assert_eq!(owned.all().unwrap(), []);
         assert!(!owned.file.exists());
         assert!(owned.retain(|_| false).is_ok(), "nothing is asked of EVL");
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_and_one_of_another_boot_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("timecell-mission-x");
+        let owned = Owned { file: file.clone() };
+        let own = format!("{BOOT}{}\n", own_boot());
+        for (text, line) in [
+            ("", 1),
+            ("a 30 1:7\n", 1),
+            (&*format!("{own}a 30 1:7\nb 30 1:"), 3),
+            (&format!("{own}a 30\n"), 2),
+            (&format!("{own}a 30 1:7 c\n"), 2),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let why = owned.retain(|_| false).unwrap_err().to_string();
+            let said =
+                format!("timecell-mission-x: line {line} tells of no groups or partitions; remove");
+            assert!(why.contains(&said), "{text:?}: {why}");
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        }
+        std::fs::write(&file, format!("{BOOT}before\na 30 1:7\n")).unwrap();
+        assert_eq!(owned.all().unwrap(), []);
+        owned.retain(|_| true).unwrap();
+        assert!(!file.exists());
+        std::fs::create_dir(&file).unwrap();
+        let why = owned.all().unwrap_err().to_string();
+        assert!(why.contains("timecell-mission-x: "), "{why}");
     }
 
     #[test]
@@ -332,7 +434,20 @@ mod tests {
             .file("/sys/class/thread/other/stats", "1 20 30 0 5 0\n");
         let found = threads(&tree.root(), &[811, 812]);
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].policy, "quota 3");
+        assert_eq!((found[0].cpu, &*found[0].policy), (1, "quota 3"));
+        let outside = |policy, cpu, number| {
+            let own = [Group { cpu, number }];
+            outside(&tree.root(), &[812], (policy, &own), "quota groups")
+        };
+        assert!(outside("quota", 1, 3).is_empty());
+        for (policy, cpu, number) in [("quota", 1, 2), ("quota", 0, 3), ("tp", 1, 3)] {
+            assert_eq!(
+                outside(policy, cpu, number),
+                [
+                    "its thread 812 is out of band on cpu 1 with policy `quota 3`, outside its quota groups"
+                ]
+            );
+        }
         assert_eq!(out_of_band_ns(&tree.root(), || vec![812]), 2_997_000_000);
         assert_eq!(out_of_band_ns(&Tree::new().root(), || unreachable!()), 0);
     }

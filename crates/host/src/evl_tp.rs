@@ -45,18 +45,21 @@ impl Partitioned {
     }
 
     /// The partitions of this cell.
-    pub fn of(&self, place: &str) -> Option<Kept> {
+    ///
+    /// # Errors
+    /// As [`Owned::all`].
+    pub fn of(&self, place: &str) -> Result<Option<Kept>, QuotaError> {
         self.owned.of(place)
     }
 
     /// Has cpus go through these windows, and remembers the partitions of these cells in them; a cpu that does so already goes on.
     ///
     /// # Errors
-    /// If threads are in the partitions that a cpu has, others have installed a schedule there, or the core refuses.
+    /// If threads are in the partitions that a cpu has, others have installed a schedule there, or the core refuses; or as [`Owned::all`].
     pub fn run(&self, all: &[(u32, Vec<Window>)], cells: &[Kept]) -> Result<(), QuotaError> {
         let most = enforcers::evl_tp(&Root::live())?;
         let schedules = Schedules::open()?;
-        let before = self.owned.all();
+        let before = self.owned.all()?;
         let own = cpus(&before);
         let is_new = |kept: &&Kept| cells.iter().all(|cell| cell.place != kept.place);
         let with: Vec<Kept> = (before.iter().filter(is_new))
@@ -87,11 +90,12 @@ impl Partitioned {
     /// Forgets all cells but those that are kept, and removes the schedules of cpus on which none is left.
     ///
     /// # Errors
-    /// If threads are left in one; it stays, and is remembered.
+    /// If threads are left in one, which stays, and is remembered, or as [`Owned::all`].
     pub fn retain(&self, keeps: impl Fn(&Kept) -> bool) -> Result<(), QuotaError> {
-        let (mut stay, go): (Vec<Kept>, Vec<Kept>) = self.owned.all().into_iter().partition(keeps);
+        let all = self.owned.all()?.into_iter();
+        let (mut stay, go): (Vec<Kept>, Vec<Kept>) = all.partition(&keeps);
         if go.is_empty() {
-            return Ok(());
+            return self.owned.retain(keeps);
         }
         let used = cpus(&stay);
         let schedules = Schedules::open()?;

@@ -50,6 +50,6 @@ mod tests {
 
     #[test]
     fn a_right_to_run_out_of_band_gives_the_devices_that_a_thread_opens() {
-        assert_eq!(model::mission::Rights::OF_EVL, evl::NODES);
+        assert_eq!(model::mission::Rights::OF_EVL[..3], evl::NODES);
     }
 }

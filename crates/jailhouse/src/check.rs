@@ -122,7 +122,8 @@ fn region(
     machine: &Machine,
 ) -> Vec<Refusal> {
     let mut found = Vec::new();
-    let span = part.span();
+    let (span, before) = (part.span(), &new.memory[..index]);
+    let index = (!part.has(memory::COMM)).then_some(index);
     let region = Region { index, span };
     // The hypervisor itself accesses registers that are a part of a page, and faults beyond that page.
     let is_registers = part.has(memory::IO) && !part.has(memory::LOADABLE);
@@ -131,8 +132,9 @@ fn region(
     if !is_whole && !is_part {
         found.push(Refusal::NotAligned(region));
     }
-    let mut before = new.memory[..index].iter();
-    let twice = before.position(|other| part.virtual_span().overlaps(other.virtual_span()));
+    let twice = before
+        .iter()
+        .position(|other| part.virtual_span().overlaps(other.virtual_span()));
     if let Some(other) = twice {
         let span = part.virtual_span();
         found.push(Refusal::Twice(Region { index, span }, other));
@@ -140,8 +142,17 @@ fn region(
     if takes_nothing(part) {
         return found;
     }
+    // What is the cell's own leaves the root cell, also where another region shares it.
+    let half_shared = before.iter().position(|other| {
+        !takes_nothing(other)
+            && span.overlaps(other.span())
+            && part.has(memory::SHARED) != other.has(memory::SHARED)
+    });
+    found.extend(half_shared.map(|other| Refusal::HalfShared(region, other)));
     // Nobody loads registers, and boards keep some from their root cell.
-    if !is_registers && !span.is_covered(system.root.memory.iter().map(Memory::span)) {
+    let lends = |its: &&Memory| !(part.has(memory::LOADABLE) && its.has(memory::IO));
+    let lent = system.root.memory.iter().filter(lends);
+    if !is_registers && !span.is_covered(lent.map(Memory::span)) {
         found.push(Refusal::NotOfRoot(region));
     }
     if span.overlaps(system.hypervisor.span()) {
@@ -209,12 +220,15 @@ fn contents(system: &System, asked: &Asked) -> Vec<Refusal> {
     let entry = asked.cell.reset_address;
     if at(entry).is_none_or(|(_, region)| !loadable(region)) {
         found.push(Refusal::Entry(entry));
+    } else if !(asked.images.iter()).any(|image| Span::new(entry, 1).is_in(*image)) {
+        found.push(Refusal::NoProgram(entry));
     }
     for image in asked.images.iter().filter(|image| image.size > 0) {
         match at(image.at) {
             Some((index, region)) if loadable(region) => {
                 if !image.is_in(region.virtual_span()) {
                     let span = region.virtual_span();
+                    let index = Some(index);
                     found.push(Refusal::ImageTooLong(*image, Region { index, span }));
                 }
             }
@@ -237,7 +251,7 @@ fn contents(system: &System, asked: &Asked) -> Vec<Refusal> {
             .root
             .memory
             .iter()
-            .filter(|region| region.has(memory::READ));
+            .filter(|region| region.has(memory::READ) && !region.has(memory::IO));
         if !page.is_covered(root.map(Memory::span)) {
             found.push(Refusal::HeartbeatNotOfRoot(page.at));
         }

@@ -151,7 +151,7 @@ impl Splitter {
     }
 
     /// The line that has not ended, and the bytes left out, once nothing more is to come.
-    pub fn end(mut self) -> Vec<Line> {
+    pub fn end(&mut self) -> Vec<Line> {
         let mut lines = Vec::new();
         self.line_ends(&mut lines);
         lines.extend(self.told());

@@ -19,7 +19,9 @@ pub const DEVICE: &str = "/dev/jailhouse";
 /// The driver's directory in sysfs.
 const SYSFS: &str = "/sys/devices/jailhouse";
 /// The most bytes of one image.
-const MOST_IMAGE_BYTES: u64 = 512 << 20;
+pub const MOST_IMAGE_BYTES: u64 = 512 << 20;
+/// The most bytes of a system configuration.
+pub const MOST_SYSTEM_BYTES: u64 = 1 << 20;
 
 /// Bytes that are copied into the memory of a cell before it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,18 +33,13 @@ pub struct Image {
 }
 
 impl Image {
-    /// The contents of a file of at most 512 MiB.
+    /// The contents of a regular file of at most [`MOST_IMAGE_BYTES`].
     ///
     /// # Errors
-    /// When there is more, or on an error of the system.
+    /// When it is something else or has more, or on an error of the system.
     pub fn read(file: &Path, address: u64) -> io::Result<Image> {
-        let mut bytes = Vec::new();
-        let mut opened = File::open(file)?.take(MOST_IMAGE_BYTES + 1);
-        opened.read_to_end(&mut bytes)?;
-        match bytes.len() as u64 > MOST_IMAGE_BYTES {
-            true => Err(io::Error::other("it is longer than 512 MiB")),
-            false => Ok(Image { bytes, address }),
-        }
+        let bytes = host::given_file::bytes(file, MOST_IMAGE_BYTES)?;
+        Ok(Image { bytes, address })
     }
 }
 

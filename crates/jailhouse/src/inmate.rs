@@ -1,5 +1,6 @@
 //! The start of a cell's program: loaded, and started until it gives its first sign of life.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::driver::{CellStatus, Driver, DriverError, Image, State};
@@ -35,6 +36,8 @@ pub trait Calls {
     fn now(&mut self) -> Duration;
     /// Waits this long.
     fn wait(&mut self, time: Duration);
+    /// Whether the cell is to end, so that its first heartbeat is not waited for.
+    fn is_to_end(&mut self) -> bool;
 }
 
 /// This machine.
@@ -44,15 +47,17 @@ pub struct Here<'d> {
     pub driver: &'d Driver,
     /// The inmate's heartbeat.
     pub heartbeat: Option<Heartbeat>,
+    ends: &'d AtomicBool,
     began: Instant,
 }
 
-impl Here<'_> {
-    /// The machine of this driver, with the heartbeat of the inmate that is meant.
-    pub fn new(driver: &Driver, heartbeat: Option<Heartbeat>) -> Here<'_> {
+impl<'d> Here<'d> {
+    /// The machine of this driver, with the heartbeat of the inmate that is meant; `ends`: it is to end.
+    pub fn new(driver: &'d Driver, heartbeat: Option<Heartbeat>, ends: &'d AtomicBool) -> Here<'d> {
         Here {
             driver,
             heartbeat,
+            ends,
             began: Instant::now(),
         }
     }
@@ -81,6 +86,10 @@ impl Calls for Here<'_> {
 
     fn wait(&mut self, time: Duration) {
         std::thread::sleep(time);
+    }
+
+    fn is_to_end(&mut self) -> bool {
+        self.ends.load(Relaxed)
     }
 }
 
@@ -117,6 +126,9 @@ pub enum InmateError {
         "cell `{0}` failed before its first heartbeat: it accessed something that is not its own"
     )]
     Failed(String),
+    /// It was to end before that.
+    #[error("cell `{0}` was ended before its first heartbeat")]
+    Ended(String),
     /// None of several starts was followed by a heartbeat.
     #[error("cell `{0}` gave no heartbeat within {1:?} of any of {STARTS} starts")]
     Silent(String, Duration),
@@ -157,6 +169,9 @@ impl Inmate {
                         lost_starts,
                         first_beat: Some(since),
                     });
+                }
+                if machine.is_to_end() {
+                    return Err(InmateError::Ended(self.name.clone()));
                 }
                 if since >= self.boot_time {
                     break;

@@ -17,8 +17,10 @@ use crate::{Driver, DriverError, Span};
 
 /// How long another process may take to create or end a cell.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-/// The file that is there while the hypervisor runs because timecell has enabled it.
-const ENABLED: &str = "enabled";
+/// The file that processes lock. No mission has such a name, nor that of the next file: missions have directories beside them.
+const LOCK: &str = ".lock";
+/// The file with the system configuration with which timecell has enabled the hypervisor, while it runs because of that.
+const SYSTEM: &str = ".system";
 /// The processor of this machine.
 pub const ARCHITECTURE: Architecture = match () {
     () if cfg!(target_arch = "x86_64") => Architecture::X86,
@@ -119,7 +121,7 @@ impl Register {
         // A cell, or a hypervisor, without a file would be nobody's; a file without them is harmless.
         put(&kept, &inmate.cell)?;
         if !runs {
-            put(&self.dir.join(ENABLED), b"")?;
+            put(&self.dir.join(SYSTEM), wanted.system)?;
             driver.enable(wanted.system)?;
         }
         if let Err(error) = driver.create(&inmate.name, &inmate.cell) {
@@ -182,7 +184,7 @@ impl Register {
 
     /// Ends the hypervisor if timecell has enabled it, and none but the root cell is left.
     fn disable(&self, driver: &Driver) -> Result<(), RegisterError> {
-        let enabled = self.dir.join(ENABLED);
+        let enabled = self.dir.join(SYSTEM);
         if !enabled.exists() || driver.cells()?.len() > 1 {
             return Ok(());
         }
@@ -197,6 +199,14 @@ impl Register {
     fn check(&self, driver: &Driver, wanted: &Wanted<'_>) -> Result<(), RegisterError> {
         let inmate = wanted.inmate;
         let cells: Vec<String> = driver.cells()?.into_iter().map(|cell| cell.name).collect();
+        let refused = |refusals| RegisterError::Refused {
+            cell: inmate.name.clone(),
+            refusals,
+        };
+        let enabled = read(&self.dir.join(SYSTEM)).ok();
+        if is_other(enabled.as_deref(), cells.first(), wanted.system) {
+            return Err(refused(vec![OTHER_SYSTEM.to_owned()]));
+        }
         let there = self.there(&cells)?;
         let own = host::sched::get_affinity(0).unwrap_or_default();
         let images: Vec<Span> = (inmate.images.iter())
@@ -211,10 +221,7 @@ impl Register {
         )?;
         match refusals.is_empty() {
             true => Ok(()),
-            false => Err(RegisterError::Refused {
-                cell: inmate.name.clone(),
-                refusals,
-            }),
+            false => Err(refused(refusals)),
         }
     }
 
@@ -242,7 +249,7 @@ impl Register {
             let path = self.dir.join(&name);
             match is_dir {
                 true => fs::remove_dir_all(&path).map_err(at(&path))?,
-                false if name == ENABLED => gone(fs::remove_file(&path)).map_err(at(&path))?,
+                false if name == SYSTEM => gone(fs::remove_file(&path)).map_err(at(&path))?,
                 false => {}
             }
         }
@@ -250,12 +257,23 @@ impl Register {
     }
 
     fn lock(&self) -> Result<File, RegisterError> {
-        Ok(lock::take(&self.dir, "lock", PATIENCE).map_err(at(&self.dir.join("lock")))?)
+        Ok(lock::take(&self.dir, LOCK, PATIENCE).map_err(at(&self.dir.join(LOCK)))?)
     }
 
     fn file(&self, owner: &str, cell: &str) -> PathBuf {
         self.dir.join(owner).join(cell)
     }
+}
+
+/// A sentence: a cell cannot be checked by a system configuration that is not the hypervisor's.
+const OTHER_SYSTEM: &str = "Jailhouse runs with another system configuration than the mission's, which would be checked in vain; \
+     name that one in the mission, or end Jailhouse first";
+
+/// Whether the hypervisor runs with another system configuration: timecell has enabled it with other bytes, or its root cell is called otherwise.
+fn is_other(enabled: Option<&[u8]>, root: Option<&String>, system: &[u8]) -> bool {
+    let name = || System::read(system, ARCHITECTURE).map(|system| system.root.name);
+    enabled.is_some_and(|enabled| enabled != system)
+        || root.is_some_and(|root| name().is_ok_and(|name| name != *root))
 }
 
 /// Why a cell is not to be created from this configuration on this machine, each a sentence: it would stop Linux, another cell, or itself. `there`: the
@@ -324,4 +342,38 @@ fn put(path: &Path, bytes: &[u8]) -> Result<(), host::file::FileError> {
     let made = path.with_extension("made");
     fs::write(&made, bytes).map_err(at(&made))?;
     fs::rename(&made, path).map_err(at(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_mission_takes_the_place_of_the_registers_own_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let register = Register {
+            dir: dir.path().join("jailhouse"),
+        };
+        for owner in ["lock", "enabled", "system"] {
+            let _lock = register.lock().unwrap();
+            put(&register.file(owner, "lock"), b"a cell").unwrap();
+            put(&register.dir.join(SYSTEM), b"a system").unwrap();
+        }
+        assert_eq!(register.owners().unwrap(), ["enabled", "lock", "system"]);
+        register.clear().unwrap();
+        let left = names(&register.dir).unwrap();
+        assert_eq!(left, [(LOCK.to_owned(), false)]);
+    }
+
+    #[test]
+    fn a_system_configuration_that_is_not_the_hypervisors_checks_nothing() {
+        let system = include_bytes!("config/recorded/zcu102.cell");
+        let root = System::read(system, ARCHITECTURE).unwrap().root.name;
+        let mut other = *system;
+        *other.last_mut().unwrap() ^= 1;
+        assert!(!is_other(None, None, system));
+        assert!(!is_other(Some(system), Some(&root), system));
+        assert!(is_other(Some(&other), Some(&root), system));
+        assert!(is_other(None, Some(&"virt".to_owned()), system));
+    }
 }

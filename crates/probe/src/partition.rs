@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use jailhouse::config::{Cell, cell};
 use jailhouse::console::{Line, OfCell, Splitter};
-use jailhouse::inmate::{Here, Inmate, STARTS};
+use jailhouse::driver::MOST_SYSTEM_BYTES;
+use jailhouse::inmate::{Here, Inmate, InmateError, STARTS};
 use jailhouse::register::{PATIENCE, Register, RegisterError, Wanted};
 use jailhouse::{Console, Driver, Heartbeat, Image, PAGE, State};
 use timecell_client::{Client, Task};
@@ -47,16 +48,12 @@ pub fn partition(words: &[String]) -> i32 {
 }
 
 /// Beats, in a Linux that is a partition, for the keeper in the other one: `ADDRESS PERIOD_MS`: the physical address of its heartbeat, also in
-/// hexadecimal behind `0x`, and the time between two. Ends only with an error.
+/// hexadecimal behind `0x`, and the time between two, 1 ms or more. Ends only with an error.
 pub fn beat(words: &[String]) -> i32 {
-    let [address, period_ms] = words else {
-        return EXIT_BAD_ARGS;
-    };
-    let address = match address.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => address.parse().ok(),
-    };
-    let (Some(address), Ok(period_ms)) = (address, period_ms.parse()) else {
+    let Some((address, period_ms)) = beating(words) else {
+        eprintln!(
+            "usage: timecell probe beat ADDRESS MS; ADDRESS is a multiple of 8, in hexadecimal behind 0x, and MS at least 1"
+        );
         return EXIT_BAD_ARGS;
     };
     match timecell_client::Heartbeat::at(address) {
@@ -69,6 +66,18 @@ pub fn beat(words: &[String]) -> i32 {
             EXIT_FAILED
         }
     }
+}
+
+fn beating(words: &[String]) -> Option<(u64, u64)> {
+    let [address, period_ms] = words else {
+        return None;
+    };
+    let address = match address.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => address.parse().ok(),
+    };
+    let address = address.filter(|address| address.is_multiple_of(8))?;
+    Some((address, period_ms.parse().ok().filter(|ms| *ms > 0)?))
 }
 
 struct Kept {
@@ -118,8 +127,8 @@ impl Kept {
                 .images
                 .push(image.map_err(|error| unusable(file, error))?);
         }
-        let system =
-            host::file::read(&self.system).map_err(|error| unusable(&self.system, error))?;
+        let system = host::given_file::bytes(Path::new(&self.system), MOST_SYSTEM_BYTES)
+            .map_err(|error| unusable(&self.system, error))?;
         let driver = Driver::open()?;
         let prints =
             Cell::read(&self.inmate.cell).is_ok_and(|own| own.flags & cell::CONSOLE_PERMITTED != 0);
@@ -129,6 +138,7 @@ impl Kept {
         let mut here = Here::new(
             &driver,
             heartbeat.map_err(|error| unusable("/dev/mem", error))?,
+            &ENDS,
         );
         let register = Register::default();
         let wanted = Wanted {
@@ -157,8 +167,15 @@ impl Kept {
             begun
         });
         console.pass_on();
-        let (taken_over, began) = begun?;
         let name = &self.inmate.name;
+        let end = || {
+            register.end(&self.owner, name)?;
+            Ok(128 + libc::SIGTERM)
+        };
+        let (taken_over, began) = match begun {
+            Err(RegisterError::Inmate(InmateError::Ended(_))) => return end(),
+            begun => begun?,
+        };
         let first = began
             .first_beat
             .map_or("it has no heartbeat".to_owned(), |time| {
@@ -169,8 +186,7 @@ impl Kept {
             "{name}: {again}, {first}, {} lost starts",
             began.lost_starts
         );
-        let cell = driver.cell(name)?;
-        let id = cell.map_or(0, |cell| cell.id);
+        let id = driver.cell(name)?.map(|cell| cell.id);
         // So that cells can wait for it.
         if let Some(task) = &mut task {
             task.begin();
@@ -180,9 +196,9 @@ impl Kept {
         loop {
             for _ in 0..ASKS {
                 if ENDS.load(Relaxed) {
-                    register.end(&self.owner, name)?;
-                    console.pass_on();
-                    return Ok(128 + libc::SIGTERM);
+                    let code = end()?;
+                    console.end();
+                    return Ok(code);
                 }
                 let now = here.heartbeat.as_ref().map(Heartbeat::read);
                 if now != beats {
@@ -191,9 +207,10 @@ impl Kept {
                 }
                 thread::sleep(BETWEEN_LOOKS);
             }
-            let state = driver.state(id)?;
+            let state = id.map_or(Ok(None), |id| driver.state(id))?;
             console.pass_on();
             if let Some((code, why)) = end_of(state) {
+                console.end();
                 eprintln!("{name}: {why}");
                 return Ok(code);
             }
@@ -240,18 +257,27 @@ impl Log {
             let read = self.console.read(&mut bytes);
             let now_ns = self.began.elapsed().as_nanos() as u64;
             let lines = self.splitter.take(&bytes[..read], now_ns);
-            for line in lines.into_iter().flat_map(|line| self.own.take(line)) {
-                match line {
-                    Line::Hypervisor(_, text) => println!("hypervisor: {text}"),
-                    Line::Cell(text) => println!("console: {text}"),
-                    Line::Missed(bytes) => println!("console: missed {bytes} bytes"),
-                    Line::Dropped(bytes) => {
-                        println!("console: {bytes} bytes of a flood are left out")
-                    }
-                }
-            }
+            self.print(lines);
             if read == 0 {
                 break;
+            }
+        }
+    }
+
+    /// Passes on the rest, and the line that has not ended.
+    fn end(mut self) {
+        self.pass_on();
+        let lines = self.splitter.end();
+        self.print(lines);
+    }
+
+    fn print(&mut self, lines: Vec<Line>) {
+        for line in lines.into_iter().flat_map(|line| self.own.take(line)) {
+            match line {
+                Line::Hypervisor(_, text) => println!("hypervisor: {text}"),
+                Line::Cell(text) => println!("console: {text}"),
+                Line::Missed(bytes) => println!("console: missed {bytes} bytes"),
+                Line::Dropped(bytes) => println!("console: {bytes} bytes of a flood are left out"),
             }
         }
     }

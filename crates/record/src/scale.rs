@@ -110,6 +110,9 @@ pub struct ScalePoint {
     /// Causes of cuts that no trial made up for, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cut_off: Vec<String>,
+    /// How the cells ran out of band, and how often they were in band; `None` for threads of Linux.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out_of_band: Option<String>,
     /// Cells that failed.
     pub failed_cells: u32,
     /// Cells in the numbers, in the order of the record, round after round.

@@ -105,8 +105,9 @@ impl Machine for Here {
         partition: &Partition,
         system: &Path,
         files: &[(PathBuf, u64)],
+        beside: &[(&str, &Partition)],
     ) -> Vec<String> {
-        app::refuses_partition(&cell.name, partition, system, files)
+        app::refuses_partition(&cell.name, partition, system, files, beside)
     }
 
     fn refuses_image(&self, cell: &Cell, image: &Path) -> Option<String> {

@@ -18,7 +18,7 @@ fn main() {
     // SAFETY: no memory is involved.
     let root = unsafe { libc::geteuid() } == 0;
     let mounts = (!root).then_some("mounting needs root");
-    let plain: [(&str, fn()); 13] = [
+    let plain: [(&str, fn()); 14] = [
         (
             "no_job_is_torn_lost_or_invented",
             no_job_is_torn_lost_or_invented,
@@ -37,6 +37,7 @@ fn main() {
             "c_outside_of_a_cell_reports_to_nobody",
             c_outside_of_a_cell_reports_to_nobody,
         ),
+        ("c_beats_in_a_partition", c_beats_in_a_partition),
         (
             "a_program_that_takes_over_goes_on_counting",
             a_program_that_takes_over_goes_on_counting,
@@ -346,6 +347,30 @@ fn c_outside_of_a_cell_reports_to_nobody() {
         (output.status.code(), said.as_str()),
         (Some(1), "No such file or directory\n")
     );
+}
+
+fn c_beats_in_a_partition() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/heartbeat.c");
+    let program = compile_file(&source, dir.path(), "gcc", "gnu17");
+    let memory = dir.path().join("memory");
+    std::fs::write(&memory, [0xff; 8192]).unwrap();
+    let beat = |memory: &Path, address: &str| {
+        let output = Command::new(&program).arg(memory).arg(address).output();
+        let output = output.unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said)
+    };
+    assert_eq!(beat(&memory, "0x1010"), (Some(0), String::new()));
+    let bytes = std::fs::read(&memory).unwrap();
+    assert_eq!(bytes[0x1010..0x1018], 1_u64.to_le_bytes());
+    let others = [&bytes[..0x1010], &bytes[0x1018..]].concat();
+    assert!(others.iter().all(|byte| *byte == 0xff));
+    let invalid = (Some(1), "Invalid argument\n".to_owned());
+    assert_eq!(beat(&memory, "0x1012"), invalid);
+    assert_eq!(beat(&memory, "0x8000000000000000"), invalid);
+    let absent = (Some(1), "No such file or directory\n".to_owned());
+    assert_eq!(beat(&dir.path().join("absent"), "0x1010"), absent);
 }
 
 fn a_program_that_takes_over_goes_on_counting() {

@@ -34,8 +34,8 @@ pub enum FramesError {
     /// They are more than the cpu.
     #[error("their budgets are more than all of the cpu")]
     Over,
-    /// A budget of 0, or one or a gap that is too short to switch in.
-    #[error("a window of their frame would be {0} ns long, and the least is {least} ns", least = Frames::SHORTEST)]
+    /// A budget, a window or a gap that is too short to switch in.
+    #[error("a window of their frame would be {} us long, and the least is {} us", *.0 as f64 / 1e3, Frames::SHORTEST / 1_000)]
     Short(Ns),
     /// The kernel has fewer windows.
     #[error(
@@ -75,15 +75,21 @@ impl Frames {
             })
             .filter(|major| *major <= Frames::LONGEST)
             .ok_or(FramesError::Long)?;
+        // From here on each budget is served, and no period is so short that there is no end to them.
+        let demand =
+            |&(budget, period): &(Ns, Ns)| u128::from(budget) * u128::from(major / period.max(1));
+        if reservations.iter().map(demand).sum::<u128>() > u128::from(major) {
+            return Err(FramesError::Over);
+        }
+        if let Some(&(short, _)) = (reservations.iter()).find(|held| held.0 < Frames::SHORTEST) {
+            return Err(FramesError::Short(short));
+        }
         let mut left = vec![0; reservations.len()];
         let mut slots: Vec<Slot> = Vec::new();
         let mut now = 0;
         while now < major {
             for (left, &(budget, period)) in left.iter_mut().zip(reservations) {
                 if now.is_multiple_of(period.max(1)) {
-                    if *left > 0 {
-                        return Err(FramesError::Over);
-                    }
                     *left = budget;
                 }
             }
@@ -110,9 +116,7 @@ impl Frames {
             }
             now += length;
         }
-        let short = slots.iter().find(|slot| slot.length < Frames::SHORTEST);
-        match short {
-            _ if left.iter().any(|left| *left > 0) => Err(FramesError::Over),
+        match slots.iter().find(|slot| slot.length < Frames::SHORTEST) {
             Some(slot) => Err(FramesError::Short(slot.length)),
             None => Ok(Frames {
                 minor,
@@ -268,6 +272,16 @@ mod tests {
         assert_eq!(of(&[(11 * US, 10 * US)], 4), FramesError::Over);
         assert_eq!(of(&[(US, 10 * US), (US, 20 * US)], 4), FramesError::Many(4));
         assert_eq!(of(&[(US - 1, 10 * US)], 4), FramesError::Short(US - 1));
+        // Without going through ten seconds by the nanosecond.
+        assert_eq!(
+            of(&[(1, 2), (US, 10_000_000_000)], 4),
+            FramesError::Short(1)
+        );
+        assert_eq!(of(&[(1, 1), (US, 10_000_000_000)], 4), FramesError::Over);
+        assert_eq!(
+            FramesError::Short(US - 1).to_string(),
+            "a window of their frame would be 9.999 us long, and the least is 10 us"
+        );
         assert_eq!(Frames::of(&[(US, US)], 1).unwrap().slots.len(), 1);
     }
 

@@ -152,15 +152,10 @@ fn had(held: &Budget) -> Requirement {
             windows(held).map(drop),
         ),
     };
+    const KERNEL: &str = "use a kernel with EVL (timecell doctor shows it)";
     let found = match enforcers::here(&Root::live(), held.enforcer).map_err(|why| why.to_string()) {
         Ok(found) => found,
-        Err(why) => {
-            return Requirement::unmet(
-                what,
-                why,
-                "use a kernel with EVL (timecell doctor shows it)",
-            );
-        }
+        Err(why) => return Requirement::unmet(what, why, KERNEL),
     };
     if let Err(why) = fits {
         let fix = "request another one, such as --reservation 300ms/1s";
@@ -168,6 +163,14 @@ fn had(held: &Budget) -> Requirement {
     }
     match ::evl::Quotas::open() {
         Ok(_) => Requirement::met(what, found),
-        Err(why) => Requirement::unmet(what, why.to_string(), "run the same command with sudo"),
+        Err(why) => {
+            let is_root = rustix::process::geteuid().is_root();
+            let fix = if is_root {
+                KERNEL
+            } else {
+                "run the same command with sudo"
+            };
+            Requirement::unmet(what, why.to_string(), fix)
+        }
     }
 }

@@ -255,6 +255,13 @@ mod tests {
             ),
             (
                 IsolationOptions {
+                    enforcers: vec![Enforcer::EvlTp],
+                    ..options()
+                },
+                "under `evl-tp`, which holds threads out of band, and sets of tasks are not run there; choose from rt-cgroup, deadline",
+            ),
+            (
+                IsolationOptions {
                     utilisations: vec![0.5, 1.2],
                     ..options()
                 },

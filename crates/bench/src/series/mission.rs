@@ -190,7 +190,7 @@ impl Bench for OfMission {
         if measured.is_err() && !turn.interrupt.came() {
             // The next measurement begins with a mission in order.
             self.supervised.end();
-            if !self.supervised.is_kept {
+            if !self.supervised.is_kept && self.supervised.dir.exists() {
                 self.supervised.is_kept = true;
                 let dir = self.supervised.dir.display();
                 (turn.remarks).push(format!(

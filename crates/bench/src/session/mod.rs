@@ -187,8 +187,17 @@ pub(crate) fn provenance(engines: Option<&engine::Options>, settings: &Settings)
 
 /// Why nothing of `what` can be measured here.
 pub(crate) fn nothing_of(what: &str, not_measured: &[NotMeasured]) -> BenchError {
-    let why: Vec<String> = (not_measured.iter())
-        .map(|n| format!("{}: {} ({})", n.trial, n.reason, n.fix))
+    // Each reason once, behind the trials that have it.
+    let mut all: Vec<(String, Vec<&str>)> = Vec::new();
+    for one in not_measured {
+        let why = format!("{} ({})", one.reason, one.fix);
+        match all.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, trials)) => trials.push(&one.trial),
+            None => all.push((why, vec![&one.trial])),
+        }
+    }
+    let why: Vec<String> = (all.iter())
+        .map(|(why, trials)| format!("{}: {why}", trials.join(", ")))
         .collect();
     BenchError::Unmet(format!("{what} can be measured here: {}", why.join("; ")))
 }

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use jailhouse::config::{Console, System, memory};
+use jailhouse::config::{Cell, Console, System, memory};
+use jailhouse::driver::{MOST_IMAGE_BYTES, MOST_SYSTEM_BYTES};
 use jailhouse::partition::{Device, Partition, PartitionMemory};
 use jailhouse::register::{self, ARCHITECTURE};
 use jailhouse::{PAGE, Span};
@@ -67,26 +68,43 @@ fn around(
     Ok(around)
 }
 
-/// Why this machine has no such partition, each a sentence; `inmate` is the file of its program. Its cells that are there already are not looked at.
+/// Why this machine has no such partition beside others of its mission, each a sentence; `files` are its images with their addresses. Cells that are
+/// there already are not looked at.
 pub fn refuses_partition(
     name: &str,
     asked: &model::mission::Partition,
     system: &Path,
     files: &[(PathBuf, u64)],
+    beside: &[(&str, &model::mission::Partition)],
 ) -> Vec<String> {
     let found = || {
         let cell = configuration(name, asked, system)?;
         let mut images = Vec::new();
         for (file, at) in files {
-            images.push(Span::new(*at, std::fs::metadata(file)?.len()));
+            let opened = host::given_file::regular(file, MOST_IMAGE_BYTES);
+            let about = opened.and_then(|file| file.metadata());
+            let about = about.map_err(|error| format!("{}: {error}", file.display()))?;
+            images.push(Span::new(*at, about.len()));
+        }
+        let mut there = Vec::new();
+        for (name, other) in beside {
+            // The mission's file says more of a cpu that is given twice.
+            let other = model::mission::Partition {
+                cpus: Vec::new(),
+                ..(*other).clone()
+            };
+            there.extend(Cell::read(&configuration(name, &other, system)?));
         }
         let system = system_bytes(system)?;
         let heartbeat = asked.heartbeat.map(page_of);
-        let nobody = (Vec::new(), Vec::new(), Vec::new());
-        Ok(
-            register::refusals(&system, &cell, &images, heartbeat, nobody)
-                .map_err(|error| error.to_string())?,
+        Ok(register::refusals(
+            &system,
+            &cell,
+            &images,
+            heartbeat,
+            (there, Vec::new(), Vec::new()),
         )
+        .map_err(|error| error.to_string())?)
     };
     let found: Result<Vec<String>> = found();
     found.unwrap_or_else(|error| vec![error.to_string()])
@@ -98,7 +116,7 @@ fn page_of(address: u64) -> u64 {
 }
 
 fn system_bytes(file: &Path) -> Result<Vec<u8>> {
-    let bytes = host::given_file::bytes(file, 1 << 20);
+    let bytes = host::given_file::bytes(file, MOST_SYSTEM_BYTES);
     Ok(bytes.map_err(|error| format!("{}: {error}", file.display()))?)
 }
 

@@ -8,15 +8,18 @@ use crate::span::Span;
 /// A memory region of the cell that is to be created. Prints as its number, from 0, and its addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
-    /// Its place in the cell's list, from 0.
-    pub index: usize,
+    /// Its place in the cell's list, from 0; `None`: it is the communication region, which no mission names.
+    pub index: Option<usize>,
     /// Its addresses: in the machine, or as the cell sees them where the refusal is about those.
     pub span: Span,
 }
 
 impl fmt::Display for Region {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "memory region {} ({})", self.index, self.span)
+        match self.index {
+            Some(index) => write!(f, "memory region {index} ({})", self.span),
+            None => write!(f, "the communication region ({})", self.span),
+        }
     }
 }
 
@@ -94,7 +97,13 @@ pub enum Refusal {
     /// Two regions at one address of the cell.
     #[error("{0} is where the cell has its region {1}, too; give them addresses of their own")]
     Twice(Region, usize),
-    /// Memory that the root cell cannot lend.
+    /// Memory of the cell that is shared and its own.
+    #[error(
+        "{0} has memory of the cell's region {1}, too, and one of both is shared, so that Linux stops when it reads \
+         there; give them memory of their own"
+    )]
+    HalfShared(Region, usize),
+    /// Memory that the root cell cannot lend, or has as registers of devices.
     #[error(
         "{0} is not in the root cell's memory, and Linux stops when it loads something there; choose an address in a region of \
          the system configuration's root cell, or add one there"
@@ -136,6 +145,9 @@ pub enum Refusal {
     /// The first instruction is nowhere.
     #[error("the cell begins at {0:#x}, where it has no loadable memory; load its image there")]
     Entry(u64),
+    /// The first instruction is whatever was in the memory before.
+    #[error("the cell begins at {0:#x}, where no image has a byte; load its program there")]
+    NoProgram(u64),
     /// An image that is loaded nowhere.
     #[error("an image is for {0}, where the cell has no loadable memory; add a region or move it")]
     ImageNowhere(Span),

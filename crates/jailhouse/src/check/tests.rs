@@ -26,6 +26,7 @@ fn kind(refusal: &Refusal) -> &'static str {
         Refusal::CpuZero => "cpu zero",
         Refusal::NotAligned(_) => "not aligned",
         Refusal::Twice(..) => "twice",
+        Refusal::HalfShared(..) => "half shared",
         Refusal::NotOfRoot(_) => "not of root",
         Refusal::Hypervisor(_) => "hypervisor",
         Refusal::Registers(..) => "registers",
@@ -36,6 +37,7 @@ fn kind(refusal: &Refusal) -> &'static str {
         Refusal::InterruptOfCell(..) => "interrupt of cell",
         Refusal::InterruptOfLinux(..) => "interrupt of linux",
         Refusal::Entry(_) => "entry",
+        Refusal::NoProgram(_) => "no program",
         Refusal::ImageNowhere(_) => "image nowhere",
         Refusal::ImageTooLong(..) => "image too long",
         Refusal::HeartbeatNotAligned(_) => "heartbeat not aligned",
@@ -44,7 +46,7 @@ fn kind(refusal: &Refusal) -> &'static str {
     }
 }
 
-const KINDS: usize = 31;
+const KINDS: usize = 33;
 
 /// A cell that is in order, and its surroundings.
 struct World {
@@ -117,7 +119,7 @@ impl World {
 fn each_kind_is_refused_in_one_sentence() {
     type Change = fn(&mut World);
     let shared = "another cell is called \"other\"; choose another name, or destroy that cell";
-    let changes: [(Change, &str); KINDS + 4] = [
+    let changes: [(Change, &str); KINDS + 6] = [
         (
             |world| world.cell.name = "n".repeat(32),
             "is not 1 to 31 bytes long; choose another",
@@ -198,6 +200,25 @@ fn each_kind_is_refused_in_one_sentence() {
             "memory region 2 (0xf000 to 0xffff) is where the cell has its region 1, too",
         ),
         (
+            |world| world.cell.memory[3].virtual_at = 0xf000,
+            "the communication region (0xf000 to 0xffff) is where the cell has its region 1, too",
+        ),
+        // The heartbeat page as its own memory, which Linux would no longer have.
+        (
+            |world| {
+                world.adds(0x8_0040_0000, 0x1000, memory::READ | memory::WRITE);
+                world.cell.memory[4].virtual_at = 0x2_0000;
+                world.there.clear();
+                world.machine.cells.pop();
+            },
+            "memory region 4 (0x800400000 to 0x800400fff) has memory of the cell's region 0, too",
+        ),
+        // Devices of the root cell, into which an image would be loaded.
+        (
+            |world| world.adds(0xfe00_0000, 0x1000, PRIVATE),
+            "memory region 4 (0xfe000000 to 0xfe000fff) is not in the root cell's memory",
+        ),
+        (
             |world| world.adds(0x8_8000_0000, 0x1000, PRIVATE),
             "memory region 4 (0x880000000 to 0x880000fff) is not in the root cell's memory",
         ),
@@ -253,6 +274,10 @@ fn each_kind_is_refused_in_one_sentence() {
         (
             |world| world.cell.reset_address = 0x1_0000,
             "the cell begins at 0x10000, where it has no loadable memory",
+        ),
+        (
+            |world| world.images[0].size = 0,
+            "the cell begins at 0x0, where no image has a byte",
         ),
         (
             |world| world.images.push(Span::new(0x8000_0000, 8)),

@@ -67,7 +67,9 @@ pub enum DriverError {
     )]
     System,
     /// There is a cell of this name.
-    #[error("there is a cell `{0}` already")]
+    #[error(
+        "there is a cell `{0}` already, of another mission or of nobody; choose another name, or destroy that cell"
+    )]
     Exists(String),
     /// There is no cell of this name.
     #[error("there is no cell `{0}`")]

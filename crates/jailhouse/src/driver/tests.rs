@@ -181,5 +181,8 @@ fn an_image_is_a_file_with_its_address() {
     let long = fs::File::create(&file).unwrap();
     long.set_len(MOST_IMAGE_BYTES + 1).unwrap();
     let error = Image::read(&file, 0).unwrap_err();
-    assert_eq!(error.to_string(), "it is longer than 512 MiB");
+    assert_eq!(error.to_string(), "the file is larger than 512 MiB");
+    // One whose reading would never end.
+    let error = Image::read(Path::new("/dev/zero"), 0).unwrap_err();
+    assert_eq!(error.to_string(), "it is not a regular file");
 }

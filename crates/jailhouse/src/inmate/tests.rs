@@ -11,6 +11,7 @@ struct Recorded<'r> {
     has_heartbeat: bool,
     beats_from: Option<Duration>,
     now: Duration,
+    ends_at: Duration,
 }
 
 const MS: Duration = Duration::from_millis(1);
@@ -78,6 +79,10 @@ impl Calls for Recorded<'_> {
     fn wait(&mut self, time: Duration) {
         self.now += time;
     }
+
+    fn is_to_end(&mut self) -> bool {
+        self.now >= self.ends_at
+    }
 }
 
 /// The result of an inmate's step with a recorded machine, which must have been asked all that is on record.
@@ -91,6 +96,7 @@ fn with<'r, T>(
         has_heartbeat,
         beats_from: None,
         now: Duration::ZERO,
+        ends_at: Duration::MAX,
     };
     let asked = machine.answers[0].0.split(' ').nth(1).unwrap();
     let image = Image {
@@ -141,6 +147,18 @@ fn one_that_never_beats_is_given_up() {
         let says = "cell `beat` gave no heartbeat within 500ms of any of 5 starts";
         assert_eq!(silent.to_string(), says);
     }
+}
+
+#[test]
+fn one_that_is_to_end_is_not_waited_for() {
+    let begins = [("load beat 2", "0"), ("start beat", "0"), ("beats", "no")];
+    let ended = with(begins, true, |inmate, machine| {
+        machine.ends_at = 100 * MS;
+        let ended = inmate.run(machine);
+        assert_eq!(machine.now, 100 * MS);
+        ended
+    });
+    assert!(matches!(ended, Err(InmateError::Ended(name)) if name == "beat"));
 }
 
 #[test]

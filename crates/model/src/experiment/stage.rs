@@ -1,7 +1,10 @@
 //! The stage on which the tasks of an experiment run: in band, as threads of Linux, or out of band, as threads of EVL.
 
+use std::collections::HashSet;
+
 use super::{Class, Experiment, TrialPlan, Work};
 use crate::InputError;
+use crate::file::is_name;
 
 choice! {
     /// The stage on which a thread runs, as Dovetail calls it.
@@ -71,8 +74,21 @@ impl Experiment {
         Some((format!("trial `{}`: {what}", trial.name), fix.to_owned()))
     }
 
-    /// As [`Experiment::stage_fault`] for all trials, of an option.
+    /// As [`Experiment::stage_fault`] for all trials, of an option, and whether those that it has added have names.
     pub(super) fn check_stages(&self) -> Result<(), InputError> {
+        let mut names = HashSet::new();
+        for TrialPlan { name, .. } in &self.trials {
+            let (what, fix) = match (is_name(name), names.insert(name)) {
+                (true, true) => continue,
+                (true, false) => ("which is there already", "another"),
+                (false, _) => ("which is too long", "a shorter"),
+            };
+            return Err(InputError::new(
+                "--stage",
+                format!("it adds a trial named `{name}`, {what}"),
+                format!("give one in the file {fix} `name`, or set `stage` there"),
+            ));
+        }
         match (self.trials.iter()).find_map(|trial| self.stage_fault(trial)) {
             Some((what, fix)) => Err(InputError::new("--stage", what, fix)),
             None => Ok(()),
@@ -154,5 +170,22 @@ mod tests {
             said.starts_with("--stage: trial `bare-oob`: a thread of EVL has a priority"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_trial_beside_another_has_a_name_by_which_its_run_can_be_read() {
+        let named = |names: &[&str]| {
+            let trial = |name: &&str| format!("[[trial]]\nname = \"{name}\"\ncells = [\"bare\"]\n");
+            let trials: String = names.iter().map(trial).collect();
+            with_stage(&format!("{HEAD}[workload]\nkind = \"mac\"\n{trials}"))
+        };
+        let long = "n".repeat(61);
+        assert!(named(&[&long[1..]]).is_ok());
+        let said = named(&[&long]).unwrap_err();
+        let added =
+            format!("--stage: it adds a trial named `{long}-oob`, which is too long; give one");
+        assert!(said.starts_with(&added), "{said}");
+        let said = named(&["a", "a-oob"]).unwrap_err();
+        assert!(said.contains("`a-oob`, which is there already"), "{said}");
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn integer(
     match whole(value) {
         Some(n) if range.contains(&n) => Ok(n),
         _ => Err(Wrong::new(
-            format!("{label} is {}", integer.as_str()),
+            format!("{label} is {integer}"),
             format!("it must be {wanted}"),
         )),
     }
@@ -65,8 +65,9 @@ pub(crate) fn whole(value: &DeValue<'_>) -> Option<i64> {
 /// A number with or without a fraction.
 pub(crate) fn number(value: &DeValue<'_>) -> Option<f64> {
     let text = match value {
-        DeValue::Float(number) => number.as_str(),
-        DeValue::Integer(number) => number.as_str(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Integer(number) if number.radix() == 10 => number.to_string(),
+        DeValue::Integer(_) => whole(value)?.to_string(),
         _ => return None,
     };
     let number: f64 = text.replace('_', "").parse().ok()?;
@@ -93,13 +94,14 @@ fn with_unit<T: FromStr<Err: Display>>(
         DeValue::String(text) => text
             .parse()
             .map_err(|error| Wrong::new(format!("{label}: {error}"), "")),
-        DeValue::Integer(number) => Err(Wrong::new(
-            format!("{label} has no unit"),
-            format!(
-                "write it as a text with a unit, such as \"{}{unit}\"",
-                number.as_str()
-            ),
-        )),
+        DeValue::Integer(number) => {
+            let number =
+                whole(value).map_or_else(|| number.to_string(), |number| number.to_string());
+            Err(Wrong::new(
+                format!("{label} has no unit"),
+                format!("write it as a text with a unit, such as \"{number}{unit}\""),
+            ))
+        }
         other => Err(Wrong::of_type(label, other, wanted)),
     }
 }

@@ -46,15 +46,16 @@ pub trait Machine {
     }
 
     /// Why the machine cannot have a partition of this cell with the system configuration of this file, its files, each with the address to which
-    /// it is loaded; each a sentence. Empty: nothing is known against it.
+    /// it is loaded, beside the partitions of these cells of the mission; each a sentence. Empty: nothing is known against it.
     fn refuses_partition(
         &self,
         cell: &Cell,
         partition: &Partition,
         system: &Path,
         files: &[(PathBuf, u64)],
+        beside: &[(&str, &Partition)],
     ) -> Vec<String> {
-        let _ = (cell, partition, system, files);
+        let _ = (cell, partition, system, files, beside);
         Vec::new()
     }
 

@@ -77,11 +77,15 @@ impl User {
 }
 
 impl Rights {
-    /// Devices of EVL that a thread needs to run out of band.
-    pub const OF_EVL: [&str; 3] = [
+    /// Devices of EVL that a thread needs to run out of band; then those of libevl: without the second clock it does not begin, and the
+    /// others are for its mutexes, events and semaphores, and for its output.
+    pub const OF_EVL: [&str; 6] = [
         "/dev/evl/control",
         "/dev/evl/thread/clone",
         "/dev/evl/clock/monotonic",
+        "/dev/evl/clock/realtime",
+        "/dev/evl/monitor/clone",
+        "/dev/evl/proxy/clone",
     ];
 
     /// All devices that it gets: those named, and those of EVL.

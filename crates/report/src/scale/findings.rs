@@ -85,6 +85,10 @@ fn reach(engine: &ScaleEngine, points: &[&ScalePoint]) -> Option<String> {
             count(rest)
         ),
     };
+    let accounted = match &point.out_of_band {
+        Some(how) => format!("{accounted}; {how}"),
+        None => accounted,
+    };
     Some(format!(
         "{} ran together on {}, released at one instant; {accounted}",
         plural(armed.into(), "cell"),

@@ -410,3 +410,25 @@ fn every_figure_is_sound_xml_and_has_its_words() {
         assert!(!svg.contains("NaN"), "{name}");
     }
 }
+
+#[test]
+fn switches_in_band_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = Synthetic::new(dir.path(), &toml(&["crun"], &[2]));
+    run.crowd = Some(crowd(2, 2));
+    for (switches, told) in [
+        (0, "out of band by EVL (ABI 32), never in band"),
+        (3, "in band 3 times in the measuring loop"),
+    ] {
+        let mut cells = simulate(EngineKind::Crun, 2, 300, DEMAND, None);
+        for cell in &mut cells {
+            cell.samples.as_mut().unwrap().0.evl_level = 32;
+        }
+        let (header, _) = cells[1].samples.as_mut().unwrap();
+        header.in_band_switches = switches;
+        run.trial("crun-2", switches + 1, cells);
+        let text = scale_table(&scale_study(&run.run).unwrap(), Style::default());
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(told), "{text}");
+    }
+}

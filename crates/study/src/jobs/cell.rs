@@ -258,7 +258,7 @@ pub(super) fn notes(cells: &[&CellRecord], headers: &[Header]) -> Vec<String> {
 }
 
 /// The switches in band of a task that ran out of band: each is a fault of the task or its cell.
-fn out_of_band(headers: &[Header]) -> Option<String> {
+pub(crate) fn out_of_band(headers: &[Header]) -> Option<String> {
     let level = headers.iter().map(|header| header.evl_level).max()?;
     if level == 0 {
         return None;

@@ -23,6 +23,7 @@ mod turns;
 mod unmeasured;
 mod until;
 
+pub(crate) use cell::out_of_band;
 pub use drawing::{CellData, CpuHistogram, Drawing, Moved, RoundData, Scatter, Stretch};
 pub(crate) use histograms::{binned, logs, round_quantiles};
 pub(crate) use source::{Source, compare_rounds};

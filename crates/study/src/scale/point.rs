@@ -2,9 +2,10 @@
 
 use super::cell::{Cell, Part, Stats};
 use super::sharing::{self, Asked};
-use crate::jobs::Source;
+use crate::jobs::{Source, out_of_band};
 use model::TrialPlan;
 use record::RecordError;
+use record::samples::Header;
 use record::scale::{Between, CellsOfCpu, ScalePoint, Sharing};
 use record::trial::{CellRecord, TrialRecord};
 use stats::{BoxPlot, Fairness, Sorted, Spread};
@@ -28,13 +29,13 @@ pub(super) fn study(
         return Ok(None);
     };
     let mut point = empty(plan, &records, first);
-    let mut rounds = Vec::new();
+    let (mut rounds, mut attached) = (Vec::new(), Vec::new());
     let mut of_round = BTreeMap::<u32, Vec<&TrialRecord>>::new();
     for record in &records {
         of_round.entry(record.round).or_default().push(record);
     }
     for trials in of_round.values() {
-        let cells = one_round(&mut point, source, trials)?;
+        let cells = one_round(&mut point, &mut attached, source, trials)?;
         if cells.is_empty() {
             continue;
         }
@@ -45,6 +46,7 @@ pub(super) fn study(
         rounds.push(cells);
     }
     point.rounds = rounds.len() as u32;
+    point.out_of_band = out_of_band(&attached);
     let failure = records.iter().find_map(|record| record.failure.clone());
     point.failure = failure.filter(|_| rounds.is_empty());
     for cell in rounds.iter().flatten() {
@@ -55,9 +57,10 @@ pub(super) fn study(
     Ok(Some((point, Rounds(rounds))))
 }
 
-/// The cells of a round. Where it was cut off and the run was resumed, several trials make up the round, and each cell has its jobs of all.
+/// The cells of a round; `attached` gets the headers of those that ran out of band. Where it was cut off and the run was resumed, several trials make up the round, and each cell has its jobs of all.
 fn one_round(
     point: &mut ScalePoint,
+    attached: &mut Vec<Header>,
     source: &Source,
     trials: &[&TrialRecord],
 ) -> Result<Vec<Cell>, RecordError> {
@@ -81,6 +84,8 @@ fn one_round(
         for (trial, cell) in of_place() {
             let samples = source.samples(trial, &cell.id)?;
             count(point, trial, cell, samples.as_ref(), made_up_for(trial));
+            let header = samples.as_ref().map(|samples| samples.header);
+            attached.extend(header.filter(|header| header.evl_level > 0));
             if let Some(samples) = samples.filter(|_| in_numbers(trial, cell)) {
                 parts.push(Part {
                     trial,
@@ -143,6 +148,7 @@ fn empty(plan: &TrialPlan, records: &[&TrialRecord], first: &TrialRecord) -> Sca
         unexplained: 0,
         not_reached: 0,
         cut_off: Vec::new(),
+        out_of_band: None,
         failed_cells: 0,
         cells: record::scale::CellColumns::default(),
         execution: None,

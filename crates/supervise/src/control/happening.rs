@@ -106,6 +106,7 @@ fn cell(entry: &Entry) -> Option<&str> {
         | Entry::CellStarted { cell, .. }
         | Entry::CellEnded { cell, .. }
         | Entry::LimitReached { cell, .. }
+        | Entry::ClassTaken { cell, .. }
         | Entry::BoundWithdrawn { cell, .. }
         | Entry::BoundInForce { cell, .. }
         | Entry::CellHeld { cell, .. }
@@ -147,6 +148,7 @@ fn sentence(entry: &Entry) -> String {
             cell, end, cause, ..
         } => format!("{cell}: {}", ended(*end, cause.as_ref())),
         Entry::LimitReached { cell, limit, .. } => format!("{cell}: {limit}"),
+        Entry::ClassTaken { cell, what } => format!("{cell}: {what}"),
         Entry::BoundWithdrawn {
             cell,
             task,

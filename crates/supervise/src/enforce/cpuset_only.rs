@@ -32,21 +32,28 @@ impl Mechanism for ByCpus {
     }
 }
 
-/// The threads with a real-time class beyond the highest priority that was granted, each as a clause; `None`: no such class was.
-pub(super) fn above(threads: &[(i32, Class)], highest: Option<u8>) -> Vec<String> {
+/// The threads with a real-time class beyond the highest priority that was granted, each with a clause; `None`: no such class was.
+pub fn beyond(
+    threads: &[(i32, Class)],
+    highest: Option<u8>,
+) -> impl Iterator<Item = (i32, String)> {
     let granted = highest.map_or_else(
         || "none".to_owned(),
         |highest| format!("at most FIFO {highest}"),
     );
-    let is_above = |class: &Class| {
+    let is_above = move |class: &Class| {
         let priority = class.priority();
         class.is_real_time() && priority.is_none_or(|own| Some(own) > highest)
     };
-    (threads.iter().filter(|(_, class)| is_above(class)))
-        .map(|(tid, class)| {
-            format!("its thread {tid} has class {class}, and it was granted {granted}")
-        })
-        .collect()
+    (threads.iter().filter(move |(_, class)| is_above(class))).map(move |(tid, class)| {
+        let clause = format!("its thread {tid} has class {class}, and it was granted {granted}");
+        (*tid, clause)
+    })
+}
+
+/// The same, the clauses alone.
+pub(super) fn above(threads: &[(i32, Class)], highest: Option<u8>) -> Vec<String> {
+    beyond(threads, highest).map(|(_, clause)| clause).collect()
 }
 
 impl Enforce for CpusetOnly {

@@ -16,6 +16,9 @@ pub enum EnforceError {
     /// EVL refused a quota group, or a schedule of time partitions.
     #[error(transparent)]
     Quota(#[from] host::evl_quota::QuotaError),
+    /// The same, for one cell.
+    #[error("cell `{0}`: {1}")]
+    OfCell(String, host::evl_quota::QuotaError),
     /// EVL has no such quota.
     #[error("{0}")]
     Percent(String),

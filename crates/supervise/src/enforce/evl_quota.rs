@@ -58,7 +58,8 @@ impl ByQuota {
             return Err(not_granted(grant, "budget"));
         };
         let percent = evl_quota::percent(budget, period).map_err(EnforceError::Percent)?;
-        Ok(self.owned.make(&grant.cell, &grant.cpus, percent)?)
+        let made = self.owned.make(&grant.cell, &grant.cpus, percent);
+        made.map_err(|why| EnforceError::OfCell(grant.cell.clone(), why))
     }
 }
 
@@ -79,7 +80,7 @@ impl Mechanism for ByQuota {
 
     fn adopt(&self, grant: &Grant, cell: &Cell, _: bool) -> Result<Box<dyn Enforce>, EnforceError> {
         // New ones would not hold its threads.
-        match self.owned.of(&grant.cell) {
+        match self.owned.of(&grant.cell)? {
             None if grant.budget_ns.is_some() => {
                 Err(not_granted(grant, "quota group that is left"))
             }
@@ -139,10 +140,8 @@ impl Enforce for Quota {
 
     fn unheld(&self, threads: &[(i32, Class)]) -> Vec<String> {
         let tids: Vec<i32> = threads.iter().map(|(tid, _)| *tid).collect();
-        let own: Vec<String> = (self.kept.groups.iter())
-            .map(|group| format!("quota {}", group.number))
-            .collect();
-        let mut unheld = evl_quota::outside(&Root::live(), &tids, &own, "quota groups");
+        let own = ("quota", &*self.kept.groups);
+        let mut unheld = evl_quota::outside(&Root::live(), &tids, own, "quota groups");
         if !self.kept.is_there() {
             unheld.push("others have removed or changed its quota groups".to_owned());
         }

@@ -58,7 +58,7 @@ impl Mechanism for ByFrames {
         let Some((budget, period)) = grant.budget_ns.zip(grant.period_ns) else {
             return Ok(Box::new(CpusetOnly::new(grant)));
         };
-        let kept = self.partitioned.of(&grant.cell);
+        let kept = self.partitioned.of(&grant.cell)?;
         let kept = kept.ok_or_else(|| not_granted(grant, "time partition"))?;
         let there = (kept.groups.iter())
             .map(|group| evl_tp::windows(group.cpu).map(|windows| (group.cpu, windows)))
@@ -128,10 +128,8 @@ impl Enforce for Windows {
 
     fn unheld(&self, threads: &[(i32, Class)]) -> Vec<String> {
         let tids: Vec<i32> = threads.iter().map(|(tid, _)| *tid).collect();
-        let own: Vec<String> = (self.kept.groups.iter())
-            .map(|group| format!("tp {}", group.number))
-            .collect();
-        let mut unheld = evl_quota::outside(&Root::live(), &tids, &own, "time partitions");
+        let own = ("tp", &*self.kept.groups);
+        let mut unheld = evl_quota::outside(&Root::live(), &tids, own, "time partitions");
         let changed = |(cpu, windows): &&(u32, Vec<Window>)| {
             !evl_tp::windows(*cpu).is_ok_and(|now| now == *windows)
         };

@@ -18,7 +18,7 @@ mod partition;
 mod rt_cgroup;
 
 pub use best_effort::BestEffort;
-pub use cpuset_only::CpusetOnly;
+pub use cpuset_only::{CpusetOnly, beyond};
 pub use deadline::Deadline;
 pub use error::EnforceError;
 pub use evl_quota::sweep as sweep_quotas;

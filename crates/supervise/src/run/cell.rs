@@ -1,5 +1,6 @@
 //! A running cell: started, ended, removed.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, AsRawFd as _, RawFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::admit::{Admission, Grant};
 use crate::dirs::place;
 use crate::end::End;
 use crate::enforce::{
-    BestEffort, Enforce, EnforceError, Inside, Mechanism, Mechanisms, leave_real_time,
+    BestEffort, Enforce, EnforceError, Inside, Mechanism, Mechanisms, beyond, leave_real_time,
 };
 use crate::page::{Page, Place};
 use crate::threads::Threads;
@@ -31,6 +32,9 @@ const AGAIN_NS: i64 = 5_000_000;
 
 /// How long after its start the threads of a cell's tasks are looked for all the time, ns; later, once a second.
 const SEEKS_NS: i64 = 10_000_000_000;
+
+/// Threads of one life that are told because of their class.
+const MOST_TAKEN: usize = 16;
 
 /// A cell that runs.
 pub(super) struct Live {
@@ -65,6 +69,8 @@ pub(super) struct Live {
     pub(super) unheld: Unheld,
     /// Its threads, and which of them runs which task.
     pub(super) threads: Threads,
+    /// Those that were told because of their class.
+    taken: BTreeSet<i32>,
 }
 
 /// A cell's admitted resources.
@@ -144,6 +150,7 @@ impl Live {
             assumed: Assumed::default(),
             unheld: Unheld::default(),
             threads: Threads::of(given.grant(), cell),
+            taken: BTreeSet::new(),
         }
     }
 
@@ -309,6 +316,14 @@ impl Live {
     pub(super) fn look_at_threads(&mut self, begun: &[u32], now_ns: i64) -> Vec<String> {
         self.threads
             .look(&self.inside, self.app.agent(), begun, now_ns)
+    }
+
+    /// Threads with a class beyond the highest priority that was granted, as clauses: each once, and 16 in a life.
+    pub(super) fn classes_taken(&mut self, highest: Option<u8>) -> Vec<String> {
+        let threads = self.inside.classes();
+        let new = beyond(&threads, highest)
+            .filter(|(tid, _)| self.taken.len() < MOST_TAKEN && self.taken.insert(*tid));
+        new.map(|(_, clause)| clause).collect()
     }
 
     /// Whether threads of its tasks are still sought, which appear soon after its start.

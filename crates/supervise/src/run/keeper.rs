@@ -19,6 +19,7 @@ use super::options::{Asked, Options};
 use super::output::Output;
 use super::phase::{Event as Happens, Next, Phase};
 use super::plan::outdated;
+use super::tend::keeps_classes;
 use super::update::Turn;
 use super::version::Cell;
 use super::waker::Waker;
@@ -411,14 +412,19 @@ impl<'a> Keeper<'a> {
             if !self.live(at).is_some_and(|live| live.tended.is_due(now)) {
                 continue;
             }
+            self.cells[at].count_out_of_band();
             let (is_shed, name) = (self.is_shed(at), self.name(at));
             let begun = self.cells[at].watch.threads();
+            let granted = keeps_classes(&self.mission().cells[at], self.admission.grant(&name));
             let Some(live) = self.cells[at].phase.live_mut() else {
                 continue;
             };
             if live.tended.waits(now, is_shed, live.grip) {
                 continue;
             }
+            // Not while it starts.
+            let highest = granted.filter(|_| live.tended.unheld_ns.is_none());
+            let taken = highest.map_or(Vec::new(), |highest| live.classes_taken(highest));
             let mut told = live.hold.tend(&live.inside);
             told.extend(live.look_at_threads(&begun, now));
             if live.tended.unheld_ns.is_some_and(|told| told <= now) {
@@ -431,9 +437,13 @@ impl<'a> Keeper<'a> {
             }
             live.tended
                 .looked(now, live.hold.tend_again_ns(), live.seeks(now));
-            for what in told {
-                let cell = name.clone();
+            for what in told.iter().chain(&taken) {
+                let (cell, what) = (name.clone(), what.clone());
                 (self.tell)(&Event::Held { cell, what });
+            }
+            for what in taken {
+                let cell = name.clone();
+                self.note(Entry::ClassTaken { cell, what });
             }
         }
         Ok(())

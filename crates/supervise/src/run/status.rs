@@ -1,8 +1,6 @@
 //! The state of the mission, put together for clients.
 
 use engine::Cell as _;
-use host::evl_quota;
-use host::root::Root;
 use record::trial::HelperRecord;
 
 use super::cell::Live;
@@ -17,8 +15,11 @@ use crate::state::{Cell as Known, Hold};
 impl Keeper<'_> {
     pub(super) fn say_status(&mut self, client: u64, with_assumptions: bool) {
         let now_ns = timecell_client::now_ns();
-        for live in (self.cells.iter_mut()).filter_map(|cell| cell.phase.live_mut()) {
-            live.look_for_unheld(now_ns);
+        for cell in &mut self.cells {
+            cell.count_out_of_band();
+            if let Some(live) = cell.phase.live_mut() {
+                live.look_for_unheld(now_ns);
+            }
         }
         let status = Box::new(self.status(with_assumptions));
         self.desk.say(client, Say::Status(status), true);
@@ -149,9 +150,7 @@ fn show_live(status: &mut CellStatus, live: &Live, version: &Cell, known: Option
     status.pid = Some(live.app.pid());
     status.guarantee = Some(live.hold.guarantee());
     status.unheld = live.unheld.told().to_vec();
-    // Linux does not see time out of band.
-    let out_of_band_ns = evl_quota::out_of_band_ns(&Root::live(), || live.inside.threads());
-    status.cpu_ns = (version.watch.used_ns()).map(|ns| ns.saturating_add(out_of_band_ns));
+    status.cpu_ns = version.watch.used_ns();
     status.tasks = version.watch.reported();
     let instance = known.and_then(|known| known.instances.get(&version.generation));
     status.started_unix_ns = instance.map(|instance| instance.since.wall_unix_ns);

@@ -1,8 +1,10 @@
 //! When each cell needs attention.
 
+use model::Enforcer;
 use model::mission::Cell;
 
 use super::best_effort::Grip;
+use crate::admit::Grant;
 
 /// How often it is seen whether a cell is still shed or being held again, and whether one of its threads has taken a class again, ns.
 const SHED_NS: i64 = 100_000_000;
@@ -37,6 +39,16 @@ impl Unheld {
             self.told = look();
         }
     }
+}
+
+/// The highest priority that was granted to a cell whose threads take any class by attaching to EVL, and keep it; `None`: it is no such
+/// cell.
+pub(super) fn keeps_classes(cell: &Cell, grant: Option<&Grant>) -> Option<Option<u8>> {
+    let is_left = grant.is_none_or(|grant| {
+        grant.enforcer.is_out_of_band() || grant.enforcer == Enforcer::CpusetOnly
+    });
+    let highest = grant.and_then(|grant| grant.band).map(|band| band.highest);
+    (cell.rights.evl && is_left).then_some(highest)
 }
 
 /// When a cell is looked after, CLOCK_MONOTONIC ns.
@@ -112,6 +124,47 @@ impl Tended {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admit::Basis;
+    use model::mission::{Band, MissionFile};
+
+    #[test]
+    fn classes_are_told_of_cells_of_evl_that_keep_them() {
+        let cell = |evl: bool| {
+            let text = format!(
+                "schema = 1\nname = \"m\"\n[[cell]]\nname = \"c\"\nimage = {{ binary = \"c\" }}\nclass = \"other\"\n\
+                 rights = {{ evl = {evl} }}\n"
+            );
+            let file = MissionFile::parse("m.toml", &text).unwrap();
+            file.into_mission().cells.remove(0)
+        };
+        assert_eq!(keeps_classes(&cell(true), None), Some(None));
+        assert_eq!(keeps_classes(&cell(false), None), None);
+        for (enforcer, highest) in [
+            (Enforcer::CpusetOnly, Some(Some(50))),
+            (Enforcer::EvlTp, Some(Some(50))),
+            (Enforcer::RtCgroup, None),
+        ] {
+            let grant = Grant {
+                cell: "c".to_owned(),
+                enforcer,
+                cpus: vec![0],
+                budget_ns: None,
+                period_ns: None,
+                band: Some(Band {
+                    lowest: 49,
+                    highest: 50,
+                }),
+                round_robin: false,
+                partition: None,
+                basis: Basis::WholeCpu,
+                rate: 1.0,
+                delay_ns: None,
+                postponed_ns: 0,
+                tasks: Vec::new(),
+            };
+            assert_eq!(keeps_classes(&cell(true), Some(&grant)), highest);
+        }
+    }
 
     #[test]
     fn who_asks_often_is_told_what_was_seen_within_a_second() {

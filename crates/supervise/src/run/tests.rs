@@ -17,6 +17,7 @@ use super::phase::{Next, Phase};
 use super::update::Updating;
 use super::version::when_shed;
 use super::waker::Waker;
+use super::watch::Counters;
 use super::work::Work;
 use super::{Event, Notify, OutputTo};
 use crate::admit::{Admission, SupervisorGrant};
@@ -149,6 +150,23 @@ fn what_an_update_brings_back_in_high_mode_is_shed_until_the_low_one() {
     keeper.fit_to_mode().unwrap();
     assert!(shed(&keeper).is_empty());
     assert_eq!(waiting(&keeper), [1, 2]);
+}
+
+#[test]
+fn time_out_of_band_counts_also_when_its_thread_has_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, admission, mut tell) = (file(MODES), admission(), |_: &Event| ());
+    let mut keeper = keeper(dir.path(), &file, &admission, &mut tell);
+    let watch = &mut keeper.cells[0].watch;
+    let own = || Counters::of(std::process::id().cast_signed(), &[]);
+    const HOUR_NS: i64 = 3_600_000_000_000;
+    watch.started(None, own(), 0);
+    for ns in [HOUR_NS, 1] {
+        watch.ran_out_of_band(ns);
+        assert!(watch.used_ns().unwrap() >= HOUR_NS);
+    }
+    watch.started(None, own(), 0);
+    assert!(watch.used_ns().unwrap() < HOUR_NS, "it is another life");
 }
 
 #[test]

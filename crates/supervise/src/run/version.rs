@@ -1,5 +1,7 @@
 //! A version of a cell: the one that the mission means, or one that an update has put aside.
 
+use host::evl_quota;
+use host::root::Root;
 use model::mission::{self, Mission, WhenShed};
 
 use super::cell::Live;
@@ -34,6 +36,14 @@ pub(super) struct Aside {
 }
 
 impl Cell {
+    /// Counts what its threads have run out of band.
+    pub(super) fn count_out_of_band(&mut self) {
+        if let Some(live) = self.phase.live() {
+            let ns = evl_quota::out_of_band_ns(&Root::live(), || live.inside.threads());
+            self.watch.ran_out_of_band(ns);
+        }
+    }
+
     /// One of which nothing is there.
     pub(super) fn new(watch: CellWatch) -> Cell {
         Cell {

@@ -83,6 +83,13 @@ pub enum Entry {
         /// Which.
         limit: Limit,
     },
+    /// A thread of a cell has taken a class beyond its grant, which stays.
+    ClassTaken {
+        /// Name of the cell.
+        cell: String,
+        /// The thread, its class and the grant, a clause.
+        what: String,
+    },
     /// The bound of a task does not count any more: something that its proof assumes is otherwise.
     BoundWithdrawn {
         /// Name of the cell.
@@ -260,6 +267,7 @@ impl journal::Entry for Record {
             | Entry::CellStarted { .. }
             | Entry::CellEnded { .. }
             | Entry::LimitReached { .. }
+            | Entry::ClassTaken { .. }
             | Entry::BoundWithdrawn { .. }
             | Entry::BoundInForce { .. }
             // The mode starts afresh with the cells.

@@ -212,8 +212,10 @@ impl State {
                 known.retain(|other| !other.is_like(*limit));
                 known.push(*limit);
             }
-            // Whether a bound counts is seen anew by each supervisor.
-            Entry::BoundWithdrawn { .. } | Entry::BoundInForce { .. } => {}
+            // Whether a bound counts, and which classes threads have, is seen anew by each supervisor.
+            Entry::BoundWithdrawn { .. }
+            | Entry::BoundInForce { .. }
+            | Entry::ClassTaken { .. } => {}
             Entry::CellHeld { cell, why } => {
                 self.cell(cell).holds.insert(*why);
             }

@@ -480,6 +480,7 @@ mod tests {
             ),
             ("reservations --program ./app", "--program: scenario"),
             ("taskset --histogram", "--histogram: scenario"),
+            ("reservations --stage oob", "--stage: scenario"),
             ("supply --jobs 5", "--enforcer, --reservation, --duration, "),
             (
                 "mine.toml --threads 3",
@@ -498,5 +499,15 @@ mod tests {
             refused("overhead --jbos 5").contains("--jobs"),
             "clap's own"
         );
+        // Of the enforcers of EVL everywhere else, too.
+        let why = "it holds threads out of band, which are in cells with `rights.evl` of a mission's file";
+        for verb in [
+            "run --enforcer evl-quota -- /bin/true",
+            "analyze --enforcer evl-tp set.toml",
+        ] {
+            let words = ["timecell"].into_iter().chain(verb.split(' '));
+            let error = Cli::try_parse_from(words).expect_err(verb);
+            assert!(error.to_string().contains(why), "{error}");
+        }
     }
 }

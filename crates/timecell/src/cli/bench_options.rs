@@ -100,9 +100,6 @@ pub struct Trials {
     /// Scheduling class.
     #[arg(long, value_enum, conflicts_with = "priority")]
     pub class: Option<ClassName>,
-    /// Stage on which the tasks run.
-    #[arg(long, value_enum)]
-    pub stage: Option<StageName>,
     /// Number of rounds, in each of which every trial runs once.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub rounds: Option<i64>,
@@ -139,6 +136,9 @@ pub struct OwnProgram {
 /// The number and times of jobs, for experiments without a task set.
 #[derive(Debug, Default, Args)]
 pub struct Pace {
+    /// Stage on which the tasks run.
+    #[arg(long, value_enum)]
+    pub stage: Option<StageName>,
     /// Activations of each cell in each round.
     #[arg(
         long,

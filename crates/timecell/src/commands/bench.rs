@@ -285,7 +285,7 @@ fn overrides(options: &Experiment) -> Result<Overrides, InputError> {
         counts: growth.counts.clone(),
         reserve: reserved.reserve,
         task_policy: set.policy.map(Into::into),
-        stage: trials.stage.map(Into::into),
+        stage: options.pace.stage.map(Into::into),
     })
 }
 

@@ -117,6 +117,9 @@ impl Draws<'_> {
         if self.seldom() {
             system.root.memory[0].flags = memory::WRITE;
         }
+        if self.seldom() {
+            system.root.memory[1].flags |= memory::IO;
+        }
         world.machine = Machine {
             architecture: system.architecture,
             system_ram: (0..self.below(3)).map(|_| self.pages(12, 4)).collect(),
@@ -181,15 +184,16 @@ impl Draws<'_> {
             reset_address: if self.seldom() { 4 * PAGE } else { 0 },
             ..world.cell
         };
-        world.images = (0..self.below(3))
-            .map(|_| {
+        world.images = (0..1 + self.below(2))
+            .map(|index| {
                 let far = if self.seldom() {
                     at(self.below(PAGES))
                 } else {
                     0
                 };
                 let much = if self.seldom() { 16 } else { 4 };
-                Span::new(far + self.below(4) * UNIT, self.below(much) * UNIT)
+                let later = if index > 0 || self.seldom() { 4 } else { 1 };
+                Span::new(far + self.below(later) * UNIT, self.below(much) * UNIT)
             })
             .collect();
         let page = if self.seldom() {
@@ -264,11 +268,12 @@ fn model(world: &World) -> BTreeSet<&'static str> {
     let shares = |region: &Memory| region.flags & memory::SHARED != 0;
     let registers =
         |region: &Memory| region.flags & memory::IO != 0 && region.flags & memory::LOADABLE == 0;
-    let of_root = |unit: u64| {
-        let root = &system.root.memory;
-        root.iter()
-            .any(|region| inside(unit, region.at, region.size))
+    let of_root = |unit: u64, own: &Memory| {
+        let lends =
+            |root: &&Memory| root.flags & memory::IO == 0 || own.flags & memory::LOADABLE == 0;
+        (system.root.memory.iter().filter(lends)).any(|region| inside(unit, region.at, region.size))
     };
+    let mut shared: BTreeMap<u64, bool> = BTreeMap::new();
     let gic = system.gic.as_ref().unwrap().gicd;
     let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
     for (index, region) in new.memory.iter().enumerate() {
@@ -287,7 +292,9 @@ fn model(world: &World) -> BTreeSet<&'static str> {
             continue;
         }
         for unit in units(region.at, region.size) {
-            note(!of_root(unit) && !registers(region), "not of root");
+            note(!of_root(unit, region) && !registers(region), "not of root");
+            let is_shared = *shared.entry(unit).or_insert(shares(region));
+            note(is_shared != shares(region), "half shared");
             note(inside(unit, system.hypervisor.at, 2 * PAGE), "hypervisor");
             note(inside(unit, gic, PAGE), "registers");
             note(
@@ -318,7 +325,10 @@ fn model(world: &World) -> BTreeSet<&'static str> {
     };
     let loadable =
         |region: Option<&Memory>| region.is_some_and(|region| region.flags & memory::LOADABLE != 0);
-    note(!loadable(at(new.reset_address)), "entry");
+    let begins = loadable(at(new.reset_address));
+    note(!begins, "entry");
+    let has = |image: &Span| inside(new.reset_address, image.at, image.size);
+    note(begins && !world.images.iter().any(has), "no program");
     for image in world.images.iter().filter(|image| image.size > 0) {
         let region = at(image.at);
         note(!loadable(region), "image nowhere");
@@ -344,7 +354,7 @@ fn model(world: &World) -> BTreeSet<&'static str> {
     );
     let readable = |unit: u64| {
         let root = system.root.memory.iter();
-        root.filter(|region| region.flags & memory::READ != 0)
+        root.filter(|region| region.flags & (memory::READ | memory::IO) == memory::READ)
             .any(|region| inside(unit, region.at, region.size))
     };
     note(

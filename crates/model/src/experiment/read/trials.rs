@@ -70,7 +70,19 @@ fn trial(table: &Node<'_>, faults: &mut Faults<'_>) -> TrialPlan {
         let parts = parts
             .into_iter()
             .chain(loads.iter().map(|load| load.name.as_str()));
-        parts.collect::<Vec<&str>>().join("-")
+        let name = parts.collect::<Vec<&str>>().join("-");
+        if name.len() > 64 {
+            let what = format!(
+                "its engine and its loads would name this trial `{name}`, which is too long"
+            );
+            faults.report(
+                &table.place,
+                &["cells"],
+                what,
+                "give it a `name` of up to 64 characters",
+            );
+        }
+        name
     });
     TrialPlan {
         name,
@@ -384,6 +396,15 @@ mod tests {
         ] {
             assert_eq!(message, expected);
         }
+        let named = "n".repeat(60);
+        let load = format!("load = {{ kind = \"custom\", name = \"{named}\", command = [\"x\"] }}");
+        assert_eq!(
+            trial(&load),
+            format!(
+                "x.toml:6: its engine and its loads would name this trial `bare-{named}`, which is too long; give it a `name` of up to 64 \
+                 characters"
+            )
+        );
     }
 
     #[test]

@@ -219,9 +219,16 @@ impl Check<'_, '_> {
         {
             return;
         }
+        let before = mission
+            .cells
+            .iter()
+            .take_while(|other| other.name != cell.name);
+        let beside: Vec<_> = before
+            .filter_map(|other| Some((other.name.as_str(), other.partition.as_ref()?)))
+            .collect();
         for why in self
             .machine
-            .refuses_partition(cell, partition, &system, &files)
+            .refuses_partition(cell, partition, &system, &files, &beside)
         {
             let (what, fix) = why.split_once("; ").unwrap_or((&why, ""));
             self.faults.report_at(&at, what, fix);
@@ -273,15 +280,18 @@ impl Check<'_, '_> {
                 self.path(&device.path, &at, "device", &[PathKind::Device]);
             }
         }
-        if cell.rights.evl {
-            for path in Rights::OF_EVL {
-                self.path(
-                    Path::new(path),
-                    &place.key("evl"),
-                    "device",
-                    &[PathKind::Device],
-                );
-            }
+        let at = place.key("evl");
+        let is_device = |path: &&str| self.machine.path(Path::new(path)) == PathKind::Device;
+        if cell.rights.evl
+            && self.faults.is_clear(&at)
+            && let Some(lacking) = Rights::OF_EVL.iter().find(|path| !is_device(path))
+        {
+            let what = format!(
+                "cell `{}` asks for EVL, and there is no device `{lacking}`",
+                cell.name
+            );
+            let fix = "boot a kernel with EVL (Xenomai 4), or remove `evl`";
+            self.faults.report_at(&at, what, fix);
         }
         for (index, mount) in cell.rights.mounts.iter().enumerate() {
             let at = place.key("mounts").item(index).key("source");

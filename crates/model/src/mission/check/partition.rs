@@ -57,4 +57,15 @@ pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut 
         let what = format!("the heartbeat at {heartbeat:#x} is no number of 64 bits");
         faults.report(&at, &["heartbeat"], what, "give a multiple of 8");
     }
+    let beats = |other: &&Cell| {
+        let its = other.partition.as_ref().and_then(|its| its.heartbeat);
+        other.name != cell.name && its.is_some() && its == partition.heartbeat
+    };
+    if let Some(other) = mission.cells.iter().find(beats) {
+        let what = format!(
+            "the heartbeat is cell `{}`'s, too, whose beats would hide the silence of this one",
+            other.name
+        );
+        faults.report(&at, &["heartbeat"], what, "give each its own");
+    }
 }

@@ -104,7 +104,7 @@ fn out_of_band(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Fault
         return;
     }
     let name = enforcer.name();
-    if !cell.rights.evl && faults.is_clear(&place.key("rights")) {
+    if !cell.rights.evl && faults.is_whole(&place.key("rights")) {
         let what = format!(
             "the enforcer `{name}` holds threads of EVL only, which cell `{}` cannot have",
             cell.name
@@ -114,10 +114,13 @@ fn out_of_band(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Fault
     }
     if cell.reservation.is_none() && faults.is_clear(&place.key("reservation")) {
         let what = format!(
-            "cell `{}` names no reservation, and the enforcer `{name}` has none to choose: all have one period",
+            "cell `{}` names no reservation, and none is computed for the enforcer `{name}`",
             cell.name
         );
-        let fix = "add `reservation`, a whole percent of every second";
+        let fix = match enforcer {
+            Enforcer::EvlQuota => "add `reservation`, a whole percent of every second",
+            _ => "add `reservation`, from which the windows of its cpu are computed",
+        };
         faults.report(place, &["reservation", "task"], what, fix);
     }
 }

@@ -85,6 +85,10 @@ fn a_fault_names_its_line_and_the_fix() {
             "6: `cpus` contains 1 twice; name it once",
         ),
         (
+            command("cpus = [0x1000]"),
+            "6: an item of `cpus` is 0x1000; it must be a whole number of 0 to 4095",
+        ),
+        (
             command("cpus = []"),
             "6: `cpus` is empty; give at least one, or remove the line",
         ),
@@ -267,6 +271,15 @@ fn a_partition_is_asked_for_nothing_that_only_processes_have() {
     );
     let long = mission(system, engine, own).replace("fly\"", &format!("{}\"", "x".repeat(32)));
     assert!(faults(&long)[0].contains("Jailhouse takes no cell called"));
+    let beats = own.replace("cpus", "heartbeat = 0x1000, cpus");
+    let text = mission(system, engine, &beats);
+    let (_, cell) = text.split_once("[[cell]]").unwrap();
+    let other = cell.replace("\"fly\"", "\"b\"").replace("[3]", "[2]");
+    let hides = "the heartbeat is cell `b`'s, too, whose beats would hide the silence of this one; give each its own";
+    assert_eq!(
+        faults(&format!("{text}\n[[cell]]{other}"))[0],
+        format!("9: {hides}")
+    );
 }
 
 #[test]
@@ -507,6 +520,17 @@ fn time_partitions_of_evl_take_any_reservation_of_a_cell_that_may_have_them() {
     );
     let why = of("evl-tp", "class = \"fifo\"\n").unwrap_err();
     assert!(why.contains("`evl-tp` holds threads of EVL only"), "{why}");
+    // Whether it may have them is not known then.
+    let why = of("evl-tp", "class = \"fifo\"\nrights = { evl = 1 }\n").unwrap_err();
+    assert_eq!(why.lines().count(), 1, "{why}");
+    let text = LEAST.replace("[[cell]]", "enforcer = \"evl-tp\"\n\n[[cell]]");
+    let own = "reservation = { budget = \"3ms\", period = \"10ms\" }\n";
+    let task = "task = [{ name = \"t\", wcet = \"1ms\", period = \"10ms\" }]\n";
+    let rights = "class = \"fifo\"\nrights = { evl = true }\n";
+    let why = parse(&text.replace(own, &(rights.to_owned() + task))).unwrap_err();
+    let said = "cell `control` names no reservation, and none is computed for the enforcer `evl-tp`; add `reservation`, from which the \
+        windows of its cpu are computed";
+    assert!(why.ends_with(said), "{why}");
 }
 
 #[test]
@@ -532,7 +556,7 @@ fn a_quota_of_evl_holds_threads_of_evl_that_name_it() {
         ),
         (
             format!("{rights}task = [{{ name = \"t\", wcet = \"1ms\", period = \"10ms\" }}]\n"),
-            "has none to choose: all have one period",
+            "none is computed for the enforcer `evl-quota`; add `reservation`, a whole percent",
         ),
     ] {
         let why = of(&more).unwrap_err();

@@ -333,7 +333,7 @@ fn partition(dice: &mut Dice<'_>, index: usize) -> Partition {
             shared: dice.flip(),
         }),
         interrupts: interrupts.clone(),
-        heartbeat: dice.flip().then_some(0x8_0040_0010),
+        heartbeat: dice.flip().then_some(0x8_0040_0010 + 8 * index as u64),
         boot_time: plus(Duration::from_ns(1_000_000), dice.time()),
         prints: dice.flip(),
     }

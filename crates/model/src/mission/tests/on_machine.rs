@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::LEAST;
-use crate::mission::{Cell, KernelBounds, Machine, MissionFile, PathKind, Place, Way};
+use crate::mission::{Cell, KernelBounds, Machine, MissionFile, PathKind, Place, Rights, Way};
 use crate::{EngineKind, Requirement};
 
 /// A machine with the contents of a table.
@@ -382,4 +382,25 @@ fn a_virtual_machine_gets_its_memory_and_its_helpers_cpus_that_are_there() {
     );
     let text = text.replace(", 7", "").replace("576MiB", "577MiB");
     assert_eq!(faults(&text, &board), Vec::<String>::new());
+}
+
+#[test]
+fn a_cell_out_of_band_needs_the_devices_of_evl() {
+    let text = format!("{LEAST}rights = {{ evl = true }}\n");
+    let board = |devices: &[&'static str]| {
+        let devices = devices.iter().map(|path| (*path, PathKind::Device));
+        let root = [("/etc/root", PathKind::Directory)];
+        Board::new(&devices.chain(root).collect::<Vec<_>>())
+    };
+    let all = Rights::OF_EVL;
+    assert_eq!(faults(&text, &board(&all)), Vec::<String>::new());
+    for (devices, lacking) in [(&all[..0], all[0]), (&all[..2], all[2])] {
+        assert_eq!(
+            faults(&text, &board(devices)),
+            [format!(
+                "/etc/m.toml:8: cell `control` asks for EVL, and there is no device `{lacking}`; boot a kernel with EVL (Xenomai 4), or \
+                 remove `evl`"
+            )]
+        );
+    }
 }

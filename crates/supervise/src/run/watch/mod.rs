@@ -489,9 +489,16 @@ impl CellWatch {
         self.health.observe(now_ns, event);
     }
 
-    /// Cpu time of all its processes, ns.
+    /// Cpu time of all its processes, ns, with that out of band.
     pub(in crate::run) fn used_ns(&self) -> Option<i64> {
-        self.outside.cell_ns()
+        let used_ns = self.outside.cell_ns()?;
+        Some(used_ns.saturating_add(self.outside.out_of_band_ns))
+    }
+
+    /// Its threads that there are now have run out of band so long, ns, which Linux does not see. Those that have ended stay counted as
+    /// long as the others have run for less.
+    pub(in crate::run) fn ran_out_of_band(&mut self, ns: i64) {
+        self.outside.out_of_band_ns = self.outside.out_of_band_ns.max(ns);
     }
 
     /// Its application's reports of its tasks; empty: it has no page, or one that cannot be believed, or no task is known by

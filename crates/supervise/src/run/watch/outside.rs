@@ -22,6 +22,8 @@ pub(super) struct Outside {
     /// The counts of memory and cpu time when the program had ended; its groups may be gone.
     kept_hits: Option<u64>,
     kept_ns: Option<i64>,
+    /// Cpu time out of band, at most so far.
+    pub(super) out_of_band_ns: i64,
 }
 
 /// Cpu time in the group of a cell's budget, which outlives the cell.
