@@ -10,7 +10,7 @@ use host::file::{at, gone};
 use host::lock;
 
 use crate::check::{Asked, check};
-use crate::config::{Architecture, Cell, System};
+use crate::config::{Architecture, Cell, CpuSet, System};
 use crate::inmate::{Began, Here, Inmate, InmateError};
 use crate::machine::{Machine, devices, interrupts, system_ram};
 use crate::{Driver, DriverError, Span};
@@ -168,6 +168,34 @@ impl Register {
     pub fn owners(&self) -> Result<Vec<String>, RegisterError> {
         let all = names(&self.dir)?.into_iter().filter(|(_, is_dir)| *is_dir);
         Ok(all.map(|(name, _)| name).collect())
+    }
+
+    /// The cells that are there, but for an owner's: the configurations of those that are known, without their cpus, which the machine's ledger has, and
+    /// the names of all. None where Jailhouse does not run.
+    ///
+    /// # Errors
+    /// When the register or the driver's list cannot be read, or the hypervisor runs with a system configuration other than these bytes.
+    pub fn beside(
+        &self,
+        owner: &str,
+        system: &[u8],
+    ) -> Result<(Vec<Cell>, Vec<String>), RegisterError> {
+        let cells = match Driver::open() {
+            Ok(driver) => driver.cells()?,
+            Err(_) => Vec::new(),
+        };
+        let mut cells: Vec<String> = cells.into_iter().map(|cell| cell.name).collect();
+        let enabled = read(&self.dir.join(SYSTEM)).ok();
+        if !cells.is_empty() && is_other(enabled.as_deref(), cells.first(), system) {
+            return Err(RegisterError::Unusable(OTHER_SYSTEM.to_owned()));
+        }
+        let own = names(&self.dir.join(owner))?;
+        cells.retain(|name| own.iter().all(|(own, _)| own != name));
+        let mut there = self.there(&cells)?;
+        for cell in &mut there {
+            cell.cpus = CpuSet::default();
+        }
+        Ok((there, cells))
     }
 
     fn destroy(&self, driver: &Driver, owner: &str, cell: &str) -> Result<(), RegisterError> {

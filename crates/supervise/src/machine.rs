@@ -101,13 +101,19 @@ impl Machine for Here {
 
     fn refuses_partition(
         &self,
-        cell: &Cell,
+        (mission, cell): (&Mission, &Cell),
         partition: &Partition,
         system: &Path,
         files: &[(PathBuf, u64)],
         beside: &[(&str, &Partition)],
     ) -> Vec<String> {
-        app::refuses_partition(&cell.name, partition, system, files, beside)
+        app::refuses_partition(
+            (&mission.name, &cell.name),
+            partition,
+            system,
+            files,
+            beside,
+        )
     }
 
     fn refuses_image(&self, cell: &Cell, image: &Path) -> Option<String> {

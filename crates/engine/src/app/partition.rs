@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jailhouse::config::{Cell, Console, System, memory};
 use jailhouse::driver::{MOST_IMAGE_BYTES, MOST_SYSTEM_BYTES};
 use jailhouse::partition::{Device, Partition, PartitionMemory};
-use jailhouse::register::{self, ARCHITECTURE};
+use jailhouse::register::{self, ARCHITECTURE, Register};
 use jailhouse::{PAGE, Span};
 use model::EngineKind;
 use model::mission::{ConsoleKind, MemoryKind};
@@ -68,10 +68,10 @@ fn around(
     Ok(around)
 }
 
-/// Why this machine has no such partition beside others of its mission, each a sentence; `files` are its images with their addresses. Cells that are
-/// there already are not looked at.
+/// Why this machine has no such partition beside others of its mission and the cells of others, each a sentence; `owner` is the mission, `files` are its
+/// images with their addresses.
 pub fn refuses_partition(
-    name: &str,
+    (owner, name): (&str, &str),
     asked: &model::mission::Partition,
     system: &Path,
     files: &[(PathBuf, u64)],
@@ -86,7 +86,10 @@ pub fn refuses_partition(
             let about = about.map_err(|error| format!("{}: {error}", file.display()))?;
             images.push(Span::new(*at, about.len()));
         }
-        let mut there = Vec::new();
+        let bytes = system_bytes(system)?;
+        let (mut there, cells) = Register::default()
+            .beside(owner, &bytes)
+            .map_err(|error| error.to_string())?;
         for (name, other) in beside {
             // The mission's file says more of a cpu that is given twice.
             let other = model::mission::Partition {
@@ -95,14 +98,13 @@ pub fn refuses_partition(
             };
             there.extend(Cell::read(&configuration(name, &other, system)?));
         }
-        let system = system_bytes(system)?;
         let heartbeat = asked.heartbeat.map(page_of);
         Ok(register::refusals(
-            &system,
+            &bytes,
             &cell,
             &images,
             heartbeat,
-            (there, Vec::new(), Vec::new()),
+            (there, cells, Vec::new()),
         )
         .map_err(|error| error.to_string())?)
     };

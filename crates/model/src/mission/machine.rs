@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Cell, KernelBounds, Partition};
+use super::{Cell, KernelBounds, Mission, Partition};
 use crate::{EngineKind, Requirement};
 
 /// The facts about a machine that checking a mission needs. It is asked, and nothing is changed.
@@ -46,16 +46,16 @@ pub trait Machine {
     }
 
     /// Why the machine cannot have a partition of this cell with the system configuration of this file, its files, each with the address to which
-    /// it is loaded, beside the partitions of these cells of the mission; each a sentence. Empty: nothing is known against it.
+    /// it is loaded, beside the partitions of these cells of its mission; each a sentence. Empty: nothing is known against it.
     fn refuses_partition(
         &self,
-        cell: &Cell,
+        (mission, cell): (&Mission, &Cell),
         partition: &Partition,
         system: &Path,
         files: &[(PathBuf, u64)],
         beside: &[(&str, &Partition)],
     ) -> Vec<String> {
-        let _ = (cell, partition, system, files, beside);
+        let _ = (mission, cell, partition, system, files, beside);
         Vec::new()
     }
 

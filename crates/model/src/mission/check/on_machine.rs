@@ -226,9 +226,9 @@ impl Check<'_, '_> {
         let beside: Vec<_> = before
             .filter_map(|other| Some((other.name.as_str(), other.partition.as_ref()?)))
             .collect();
-        for why in self
-            .machine
-            .refuses_partition(cell, partition, &system, &files, &beside)
+        for why in
+            self.machine
+                .refuses_partition((mission, cell), partition, &system, &files, &beside)
         {
             let (what, fix) = why.split_once("; ").unwrap_or((&why, ""));
             self.faults.report_at(&at, what, fix);
