@@ -96,7 +96,8 @@ pub fn refuses_partition(
                 cpus: Vec::new(),
                 ..(*other).clone()
             };
-            there.extend(Cell::read(&configuration(name, &other, system)?));
+            let other = Cell::read(&configuration(name, &other, system)?);
+            there.push(other.map_err(|error| error.to_string())?);
         }
         let heartbeat = asked.heartbeat.map(page_of);
         Ok(register::refusals(
